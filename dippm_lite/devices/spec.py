@@ -1,14 +1,16 @@
-"""Devices and their MIG profiles: tables of data-sheet facts, each row with its source."""
+"""What a device and a MIG profile are; the facts themselves are in the tables beside this file."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from dippm_lite.errors import InputError
 from dippm_lite.execution import MathMode
 
-__all__ = ["DEVICES", "DeviceSpec", "MigProfile", "find_device"]
+__all__ = ["MEMORY_SLICES", "DeviceSpec", "MigProfile"]
+
+MEMORY_SLICES = 8
+"""Memory slices of a card in MIG mode; one of them can only be used with its neighbour."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,12 @@ class MigProfile:
     placements: tuple[int, ...]
     media_extensions: bool = False
 
+    def __post_init__(self) -> None:
+        if min(self.compute_slices, self.memory_slices, self.sm_count, self.memory_mib) <= 0:
+            raise ValueError(f"MIG profile {self.name!r} has an impossible figure")
+        if any(not 0 <= s <= MEMORY_SLICES - self.memory_slices for s in self.placements):
+            raise ValueError(f"MIG profile {self.name!r} is placed outside the card")
+
 
 @dataclass(frozen=True, slots=True)
 class DeviceSpec:
@@ -46,6 +54,11 @@ class DeviceSpec:
         tdp_w, idle_w: board power limit, and power when idle in P0.
         mig_profiles: what it can be cut into; empty for a card without MIG and for an instance.
         sources: where the numbers come from.
+        reserved_mib: share of ``memory_mib`` that the driver keeps, ECC included: no process can
+            allocate it. 0 for an instance, whose ``memory_mib`` is already the usable part.
+
+    Raises:
+        ValueError: a size, rate or power that isn't positive.
     """
 
     name: str
@@ -61,6 +74,20 @@ class DeviceSpec:
     idle_w: float
     mig_profiles: tuple[MigProfile, ...]
     sources: tuple[str, ...]
+    reserved_mib: int = 0
+
+    def __post_init__(self) -> None:
+        positive = (
+            self.sm_count, self.clock_mhz, self.usable_mib, self.vector_flops, self.l2_bytes,
+            self.bandwidth_bytes_per_s, self.tdp_w, self.idle_w, *self.peak_flops.values(),
+        )  # fmt: skip
+        if min(positive) <= 0 or self.idle_w >= self.tdp_w:
+            raise ValueError(f"device {self.name!r} has an impossible figure")
+
+    @property
+    def usable_mib(self) -> int:
+        """Memory that processes can share, contexts included."""
+        return self.memory_mib - self.reserved_mib
 
     def instance(self, profile: MigProfile) -> DeviceSpec:
         """The GPU instance ``profile`` as a device of its own.
@@ -69,7 +96,7 @@ class DeviceSpec:
         guide; deviceQuery on the slices shows the same). Power figures stay the card's.
         """
         compute = profile.sm_count / self.sm_count
-        memory = profile.memory_slices / 8
+        memory = profile.memory_slices / MEMORY_SLICES
         return replace(
             self,
             name=f"{self.name}:{profile.name}",
@@ -81,4 +108,5 @@ class DeviceSpec:
             bandwidth_bytes_per_s=self.bandwidth_bytes_per_s * memory,
             l2_bytes=int(self.l2_bytes * memory),
             mig_profiles=(),
+            reserved_mib=0,
         )
