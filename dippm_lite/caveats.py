@@ -15,9 +15,9 @@ __all__ = [
     "FileNote",
     "NothingOnGpu",
     "OutOfRange",
+    "UncalibratedInterval",
     "UnknownOps",
     "UnresolvedShapes",
-    "UncalibratedInterval",
 ]
 
 

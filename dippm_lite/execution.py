@@ -1,4 +1,4 @@
-"""How a graph is run: runtimes, precisions, and the arithmetic that a precision means for a kernel."""
+"""How a graph is run: runtimes, precisions, and what a precision means for a kernel."""
 
 from __future__ import annotations
 
@@ -48,7 +48,9 @@ class MathMode(str, Enum):
         return self in (MathMode.TF32, MathMode.FP16, MathMode.BF16, MathMode.INT8)
 
 
-def resolve_precision(precision: Precision, runtime: Runtime, weights: DType) -> tuple[MathMode, MathMode]:
+def resolve_precision(
+    precision: Precision, runtime: Runtime, weights: DType
+) -> tuple[MathMode, MathMode]:
     """The ``(convolution, matmul)`` arithmetic of a workload whose weights have type ``weights``.
 
     ``auto`` on fp32 weights: PyTorch allows TF32 in cuDNN but not in cuBLAS since 1.12
