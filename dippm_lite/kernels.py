@@ -41,6 +41,23 @@ class KernelKind(str, Enum):
     RECURRENT = "recurrent"
     OTHER = "other"
 
+    @property
+    def is_matrix(self) -> bool:
+        """True where the MACs run at the peak rate of ``Kernel.math``. A depthwise convolution has
+        no matrix product to put on tensor cores: it runs on the FMA units, as all others do."""
+        return self in _MATRIX_KINDS
+
+
+_MATRIX_KINDS = frozenset(
+    {
+        KernelKind.CONV,
+        KernelKind.GEMM,
+        KernelKind.BATCHED_GEMM,
+        KernelKind.ATTENTION,
+        KernelKind.RECURRENT,
+    }
+)
+
 
 @dataclass(frozen=True, slots=True)
 class OpCost:
@@ -58,7 +75,10 @@ class OpCost:
     weight_bytes: int = 0
 
     def __post_init__(self) -> None:
-        if min(self.macs, self.flops_other, self.read_bytes, self.write_bytes, self.weight_bytes) < 0:
+        if (
+            min(self.macs, self.flops_other, self.read_bytes, self.write_bytes, self.weight_bytes)
+            < 0
+        ):
             raise ValueError(f"negative cost: {self}")
 
     @property

@@ -17,11 +17,10 @@ from numpy.typing import NDArray
 
 from dippm_lite.devices import DeviceSpec
 from dippm_lite.execution import MathMode
-from dippm_lite.kernels import Kernel, KernelKind
+from dippm_lite.kernels import Kernel
 from dippm_lite.units import FLOPS_PER_MAC
 
 __all__ = [
-    "MATRIX_KINDS",
     "Bound",
     "Side",
     "arithmetic_intensity",
@@ -33,22 +32,8 @@ __all__ = [
 
 Side = Literal["compute", "memory", "launch"]
 
-MATRIX_KINDS = frozenset(
-    {
-        KernelKind.CONV,
-        KernelKind.GEMM,
-        KernelKind.BATCHED_GEMM,
-        KernelKind.ATTENTION,
-        KernelKind.RECURRENT,
-    }
-)
-"""Kinds whose MACs run at the peak of ``Kernel.math``. A depthwise convolution isn't among them:
-it has no matrix product to put on tensor cores and runs on the FMA units."""
-
 # FMA rate against fp32. Half-precision elementwise kernels convert to fp32 and back.
 _VECTOR_RATE: Mapping[MathMode, float] = MappingProxyType({MathMode.FP64: 0.5})
-
-_LARGEST = 10**300  # keeps absurd but legal shapes inside float64
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +63,9 @@ def bound(kernel: Kernel, device: DeviceSpec) -> Bound:
     """
     cost = kernel.cost
     vector_flops = device.vector_flops * _VECTOR_RATE.get(kernel.math, 1.0)
-    mac_flops = device.peak_flops[kernel.math] if kernel.kind in MATRIX_KINDS else vector_flops
-    compute_s = (
-        float(min(FLOPS_PER_MAC * cost.macs, _LARGEST)) / mac_flops
-        + float(min(cost.flops_other, _LARGEST)) / vector_flops
-    )
-    return Bound(compute_s, float(min(cost.total_bytes, _LARGEST)) / device.bandwidth_bytes_per_s)
+    mac_flops = device.peak_flops[kernel.math] if kernel.kind.is_matrix else vector_flops
+    compute_s = FLOPS_PER_MAC * cost.macs / mac_flops + cost.flops_other / vector_flops
+    return Bound(compute_s, cost.total_bytes / device.bandwidth_bytes_per_s)
 
 
 def kernel_bounds(
