@@ -10,10 +10,11 @@ on many rows at once is to replace them):
 
 * ``clocked``: an A100 that idles at its boost clock draws 56 to 79 W (GPU_Power_Benchmark) against
   50 W in P0: 15 W.
-* ``e_byte`` and ``busy``: 328 W on an SXM4-40GB bound by DRAM (ethash at 174 MH/s, 64 reads of
-  128 B a hash: 1.43 TB/s), and 126 to 198 W for vLLM decoding 3 to 8 billion parameters at batch 32
-  (ML.ENERGY leaderboard v2), which fixes what is left at no traffic: 85 W.
-* ``fp16``: the same decoding, and Stable Diffusion 1.x, whose power grows by 3 W per TFLOP/s from
+* ``busy``: vLLM decoding at batch 32 and 64 (ML.ENERGY leaderboard v2, 25 rows on one SXM4-40GB);
+  a straight line through power against traffic and FLOPs leaves 82 W where both are 0.
+* ``e_byte``: 328 W on an SXM4-40GB bound by DRAM (ethash at 174 MH/s, 64 reads of 128 B a hash:
+  1.43 TB/s).
+* ``fp16``: the decoding rows, and Stable Diffusion 1.x, whose power grows by 3 W per TFLOP/s from
   batch 1 to 2, half of it for the bytes that come along.
 * ``tf32`` and ``int8``: in proportion to the operand's width.
 * ``fp32``: BERT-large answering questions at batch 1, 172 to 178 W in 18.4 ms on an SXM4-80GB.
