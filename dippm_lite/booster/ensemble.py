@@ -19,7 +19,7 @@ class Booster:
 
     Attributes:
         feature_names: the columns of the rows, in order.
-        objective: LightGBM's objective with its parameters, such as ``quantile alpha:0.9``; it
+        objective: LightGBM's objective with its parameters, such as ``multiclass num_class:7``; it
             says how a raw score relates to the target. Empty for a custom one.
         num_tree_per_iteration: outputs a row, which is the number of classes of a multiclass
             model and 1 otherwise.

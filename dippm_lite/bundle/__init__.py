@@ -12,11 +12,10 @@ from dippm_lite.bundle.manifest import (
     ModelEntry,
     ModelKind,
     Provenance,
-    Target,
-    Transform,
 )
 from dippm_lite.bundle.model_card import render_model_card
 from dippm_lite.bundle.schema import FeatureSchema
+from dippm_lite.bundle.target import Target, Transform
 
 __all__ = [
     "Bundle",

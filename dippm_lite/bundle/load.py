@@ -21,6 +21,9 @@ MANIFEST_FILE = "manifest.json"
 
 _MAX_MANIFEST_BYTES = 1 << 22
 _MAX_MODEL_BYTES = 1 << 26
+_PLAIN_OBJECTIVES = ("regression", "regression_l1", "huber", "fair", "quantile", "mape", "")
+"""Objectives (the last is a custom one) whose raw score is the prediction, up to the transform."""
+
 _REINSTALL = "reinstall dippm-lite, or get the bundle again"
 
 
@@ -128,8 +131,13 @@ class Bundle:
             raise BundleError(f"{path} has {len(booster.feature_names)} columns, not {len(names)}")
         if booster.num_trees != entry.num_trees:
             raise BundleError(f"{path} has {booster.num_trees} trees, not {entry.num_trees}")
-        if booster.num_tree_per_iteration != max(1, len(entry.classes)):
-            raise BundleError(f"{path} has {booster.num_tree_per_iteration} outputs")
+        outputs = max(1, len(entry.classes))
+        if booster.num_tree_per_iteration != outputs:
+            raise BundleError(f"{path} has {booster.num_tree_per_iteration} outputs, not {outputs}")
+        if booster.objective not in _PLAIN_OBJECTIVES and not entry.classes:
+            raise BundleError(
+                f"{path} was trained for {booster.objective!r}, whose score isn't the target"
+            )
         return booster
 
     def _model_path(self, entry: ModelEntry) -> Path:
@@ -167,11 +175,11 @@ def _check_schema(entry: ModelEntry, expected: Mapping[str, FeatureSchema], wher
 
 def _read(path: Path, limit: int) -> bytes:
     """The content of ``path``, at most ``limit`` bytes of it."""
+    if not path.is_file():  # which also keeps a pipe or a device from being opened
+        raise BundleError(f"{path} is missing: give the folder of a bundle")
     try:
         with path.open("rb") as file:
             content = file.read(limit + 1)
-    except FileNotFoundError:
-        raise BundleError(f"{path} is missing: give the folder of a bundle") from None
     except OSError as error:
         raise BundleError(f"{path} can't be read: {error.strerror}") from None
     if len(content) > limit:

@@ -9,11 +9,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dippm_lite.bundle.schema import FeatureSchema
 from dippm_lite.bundle.strict_json import decode, encode, parse
+from dippm_lite.bundle.target import Target
 from dippm_lite.errors import BundleError
 
 __all__ = [
@@ -25,8 +23,6 @@ __all__ = [
     "ModelEntry",
     "ModelKind",
     "Provenance",
-    "Target",
-    "Transform",
 ]
 
 _IDENTIFIER = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
@@ -61,60 +57,6 @@ class DataUse(str, Enum):
     FIT = "fit"
     CALIBRATE = "calibrate"
     TEST = "test"
-
-
-class Transform(str, Enum):
-    """How a model's raw score relates to its target; applied and inverted here alone."""
-
-    IDENTITY = "identity"
-    LOG = "log"
-    LOG_RATIO = "log_ratio"
-    """log(target / prior): what a tree can't extrapolate, the prior does."""
-
-    def apply(
-        self, target: NDArray[np.float64], prior: NDArray[np.float64] | None = None
-    ) -> NDArray[np.float64]:
-        """What a model is trained on. ``prior`` has the target's unit and shape."""
-        if self is Transform.IDENTITY:
-            return target
-        return np.log(target if self is Transform.LOG else target / _required(prior))
-
-    def invert(
-        self, raw: NDArray[np.float64], prior: NDArray[np.float64] | None = None
-    ) -> NDArray[np.float64]:
-        """The target from a raw score; the inverse of :meth:`apply`."""
-        if self is Transform.IDENTITY:
-            return raw
-        return np.exp(raw) if self is Transform.LOG else np.exp(raw) * _required(prior)
-
-
-def _required(prior: NDArray[np.float64] | None) -> NDArray[np.float64]:
-    if prior is None:
-        raise ValueError("log_ratio needs the prior")
-    return prior
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """What a model predicts: ``transform(name)``, where ``prior`` is what log_ratio divides by."""
-
-    name: str
-    unit: str
-    transform: Transform
-    prior: str | None
-
-    def __post_init__(self) -> None:
-        if (self.transform is Transform.LOG_RATIO) != (self.prior is not None):
-            raise ValueError("a prior goes with log_ratio and with nothing else")
-
-    @property
-    def formula(self) -> str:
-        """``log(device_time_s / roofline_s)``."""
-        return {
-            Transform.IDENTITY: self.name,
-            Transform.LOG: f"log({self.name})",
-            Transform.LOG_RATIO: f"log({self.name} / {self.prior})",
-        }[self.transform]
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,7 +236,7 @@ class Manifest:
         version = data.get("format_version") if isinstance(data, dict) else None
         if version != cls.FORMAT_VERSION or isinstance(version, bool):
             raise BundleError(
-                f"{where} has format version {str(version)[:20]}, this dippm-lite reads "
+                f"{where} has format version {repr(version)[:20]}, this dippm-lite reads "
                 f"{cls.FORMAT_VERSION}: use a bundle and a package of the same release"
             )
         return decode(cls, data, where)

@@ -73,7 +73,9 @@ def _decode(kind: Any, data: Any, where: str) -> Any:
         if not isinstance(data, dict):
             _reject(where, "an object", data)
         inner = typing.get_args(kind)[1]
-        return {key: _decode(inner, item, f"{where}.{key}") for key, item in data.items()}
+        for key in data:
+            _decode(str, key, f"{where}: a key")
+        return {key: _decode(inner, item, f"{where}[{_short(key)}]") for key, item in data.items()}
     if is_dataclass(kind):
         return _decode_dataclass(kind, data, where)
     if issubclass(kind, Enum):
@@ -87,6 +89,8 @@ def _decode(kind: Any, data: Any, where: str) -> Any:
         _reject(where, _NAMES[kind], data)
     if kind is float and not math.isfinite(data):
         _reject(where, "a finite number", data)
+    if kind is str and not data.isprintable():  # it will be shown on a terminal
+        _reject(where, "printable text of one line", data)
     return data
 
 
