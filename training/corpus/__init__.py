@@ -1,0 +1,1 @@
+"""Architectures to weightless ONNX files and compact records."""

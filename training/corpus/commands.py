@@ -1,0 +1,126 @@
+"""``python -m training corpus``: build, pack, count and export networks."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from training.corpus.records import Corpus
+
+__all__ = ["RECORDS", "add_parser", "statistics"]
+
+RECORDS = Path(__file__).parent / "records"
+"""The records that the repository holds."""
+
+
+def add_parser(verbs: Any) -> None:
+    """Add the verb ``corpus`` to the subparsers of ``python -m training``."""
+    corpus = verbs.add_parser("corpus", help="networks as weightless ONNX files and records")
+    commands = corpus.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    export = commands.add_parser("export", help="write one network as a weightless ONNX file")
+    export.add_argument("name", help="such as timm/resnet50@288, neusight/gpt3-xl, plain/unet")
+    export.add_argument("--exporter", choices=("torchscript", "dynamo"), default="torchscript")
+    export.add_argument("--opset", type=int, default=17)
+    export.add_argument(
+        "--canonical", action="store_true", help="short tensor names, no node names"
+    )
+    export.add_argument("--output", type=Path, required=True, metavar="FILE")
+    export.set_defaults(run=_export)
+
+    build = commands.add_parser("build", help="export the networks of the plan, resumably")
+    build.add_argument("--source", action="append", default=[], help="a part of the plan; repeat")
+    build.add_argument("--work", type=Path, required=True, help="folder of what is built so far")
+    build.add_argument("--output", type=Path, help="pack the records into this folder at the end")
+    build.add_argument("--sample", type=int, metavar="N", help="rebuild N records and compare them")
+    build.add_argument("--retry", action="store_true", help="try again what failed before")
+    build.add_argument("--workers", type=int, default=2)
+    build.set_defaults(run=_build)
+
+    pack = commands.add_parser("pack", help="merge duplicates and write the records")
+    pack.add_argument("--work", type=Path, required=True)
+    pack.add_argument("--output", type=Path, default=RECORDS)
+    pack.set_defaults(run=_pack)
+
+    stats = commands.add_parser("stats", help="count the records")
+    stats.add_argument("--records", type=Path, default=RECORDS)
+    stats.add_argument("--format", choices=("text", "json"), default="text")
+    stats.set_defaults(run=_stats)
+
+
+def _export(options: argparse.Namespace) -> int:
+    from training.corpus.canonical import canonicalise
+    from training.corpus.catalog import export_network, find_network
+
+    network = find_network(options.name)
+    model, parameters = export_network(network, exporter=options.exporter, opset=options.opset)
+    if options.canonical:
+        canonicalise(model)
+    options.output.write_bytes(model.SerializeToString())
+    size = options.output.stat().st_size
+    print(f"{options.output}: {len(model.graph.node)} nodes, {parameters} parameters, {size} bytes")
+    return 0
+
+
+def _build(options: argparse.Namespace) -> int:
+    from training.corpus.build import build, pack, rebuild
+    from training.corpus.plan import plan
+
+    if options.sample is not None:
+        differing = rebuild(Corpus(options.output or RECORDS), options.sample)
+        for name, reason in differing:
+            print(f"{name}: {reason}", file=sys.stderr)
+        print(f"{options.sample - len(differing)} of {options.sample} records rebuilt identically")
+        return 1 if differing else 0
+    names = plan(tuple(options.source))
+    build(names, options.work, workers=options.workers, retry=options.retry)
+    if options.output is not None:
+        print(f"{pack(options.work, options.output)} records in {options.output}")
+    return 0
+
+
+def _pack(options: argparse.Namespace) -> int:
+    from training.corpus.build import pack
+
+    print(f"{pack(options.work, options.output)} records in {options.output}")
+    return 0
+
+
+def _stats(options: argparse.Namespace) -> int:
+    counts = statistics(Corpus(options.records))
+    if options.format == "json":
+        print(json.dumps(counts, indent=2))
+        return 0
+    for key, value in counts.items():
+        if isinstance(value, Mapping):
+            print(f"{key}:")
+            for name, count in value.items():
+                print(f"  {count:6} {name}")
+        else:
+            print(f"{key}: {value}")
+    return 0
+
+
+def statistics(corpus: Corpus) -> dict[str, int | dict[str, int]]:
+    """Counts over the records: graphs, names merged, architectures, sizes, by family and source."""
+    records = corpus.records
+
+    def by(keys: list[str]) -> dict[str, int]:
+        return dict(sorted(Counter(keys).items(), key=lambda item: (-item[1], item[0])))
+
+    return {
+        "graphs": len(records),
+        "names": sum(1 + len(record.aliases) for record in records),
+        "architectures": len({record.architecture for record in records}),
+        "families": len({record.family for record in records}),
+        "nodes": sum(record.nodes for record in records),
+        "packed_bytes": sum(path.stat().st_size for path in corpus.folder.glob("*.onnx.zst")),
+        "by_source": by([record.name.split("/")[0] for record in records]),
+        "by_family": by([record.family for record in records]),
+        "by_exporter": by([f"{record.exporter} opset {record.opset}" for record in records]),
+    }

@@ -1,0 +1,69 @@
+"""Which networks the corpus holds: names for the catalog, source by source."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+__all__ = ["PLANS", "plan"]
+
+TIMM_EXTRA_SIZES = (
+    ("ese_vovnet57b", 224),
+    ("mobilenetv3_large_150d", 224),
+    ("resnext101_32x4d", 288),
+    ("sam2_hiera_tiny", 224),
+    ("seresnext101_32x4d", 288),
+)
+"""Resolutions in timm's published benchmark tables that its configurations no longer name."""
+
+TORCHVISION_SIZES = {"segmentation": (320,), "detection": (), "video": ()}
+"""Second resolutions of torchvision's networks, by the module that defines them."""
+
+
+def timm_names() -> list[str]:
+    """Every model of timm at every resolution that one of its pretrained variants is used at."""
+    import timm
+
+    sizes: dict[str, set[int]] = {}
+    for variant in (*timm.list_models(), *timm.list_pretrained()):
+        config = timm.get_pretrained_cfg(variant)
+        found = sizes.setdefault(variant.split(".")[0], set())
+        for size in (config.input_size, config.test_input_size) if config is not None else ():
+            if size is not None:
+                found.add(size[-1])
+    for name, size in TIMM_EXTRA_SIZES:
+        if name in sizes:
+            sizes[name].add(size)
+    names = []
+    for name, found in sorted(sizes.items()):
+        config = timm.get_pretrained_cfg(name)
+        default = config.input_size[-1] if config is not None and config.input_size else 224
+        names.append(f"timm/{name}")
+        names += [f"timm/{name}@{size}" for size in sorted(found - {default})]
+    return names
+
+
+def torchvision_names() -> list[str]:
+    """Every model of torchvision but the quantised ones."""
+    from torchvision import models
+
+    names = []
+    for name in models.list_models(exclude="quantized_*"):
+        names.append(f"torchvision/{name}")
+        module = models.get_model_builder(name).__module__.split(".")[-2]
+        names += [f"torchvision/{name}@{size}" for size in TORCHVISION_SIZES.get(module, ())]
+    return names
+
+
+PLANS: Mapping[str, Callable[[], list[str]]] = {
+    "timm": timm_names,
+    "torchvision": torchvision_names,
+}
+
+
+def plan(sources: tuple[str, ...] = ()) -> list[str]:
+    """Names of all networks of the given sources, or of all.
+
+    Raises:
+        KeyError: no such source.
+    """
+    return [name for source in (sources or PLANS) for name in PLANS[source]()]
