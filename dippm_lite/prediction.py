@@ -20,6 +20,7 @@ __all__ = [
     "MigRow",
     "Prediction",
     "StaticAnalysis",
+    "plain",
 ]
 
 SCHEMA = "dippm-lite/1"
@@ -159,35 +160,35 @@ class Prediction:
         return {
             "schema": SCHEMA,
             "model": self.model,
-            "inputs": [_plain(tensor) for tensor in self.inputs],
+            "inputs": [plain(tensor) for tensor in self.inputs],
             "device": self.device,
             "runtime": self.runtime.value,
             "precision": self.precision.value,
-            "arithmetic": _plain(self.arithmetic),
+            "arithmetic": plain(self.arithmetic),
             "batch_size": self.batch_size,
-            "latency_ms": _plain(self.latency_ms),
-            "energy_j": _plain(self.energy_j),
-            "memory_mib": _plain(self.memory_mib),
+            "latency_ms": plain(self.latency_ms),
+            "energy_j": plain(self.energy_j),
+            "memory_mib": plain(self.memory_mib),
             "throughput_per_s": self.throughput_per_s,
             "mig": {
                 "profile": self.mig.profile.name if self.mig.profile else None,
                 "paper_profile": self.mig.paper_profile,
-                "alternatives": [_plain(row) for row in self.mig.alternatives],
+                "alternatives": [plain(row) for row in self.mig.alternatives],
             },
-            "caveats": [{"code": caveat.code, **_plain(caveat)} for caveat in self.caveats],
+            "caveats": [{"code": caveat.code, **plain(caveat)} for caveat in self.caveats],
             "bundle_id": self.bundle_id,
-            "static": _plain(self.static),
+            "static": plain(self.static),
             "launch_bound_share": self.launch_bound_share,
-            "breakdown": [_plain(row) for row in slowest[:top]],
+            "breakdown": [plain(row) for row in slowest[:top]],
         }
 
 
-def _plain(value: Any) -> Any:
-    """Dataclasses, enums, tuples and mappings as JSON types."""
+def plain(value: Any) -> Any:
+    """Dataclasses, enums, tuples and mappings as JSON types, keys being the field names."""
     if hasattr(value, "__dataclass_fields__"):
-        return {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
+        return {f.name: plain(getattr(value, f.name)) for f in fields(value)}
     if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, tuple | list):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     return value.value if hasattr(value, "value") else value

@@ -5,15 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from dippm_lite.prediction import Estimate, Prediction
-from dippm_lite.report.wording import caveat_text, precision_text, shapes_text
+from dippm_lite.report.wording import caveat_text, precision_text, shapes_text, table_cell
 from dippm_lite.units import format_count, format_energy, format_latency, format_memory
 
 __all__ = ["render_markdown"]
-
-
-def _cell(text: str) -> str:
-    """Text that can't break a table: names come from the file and may hold anything."""
-    return " ".join(text.split()).replace("|", "\\|").replace("`", "'")
 
 
 def _range(estimate: Estimate, render: Callable[[float], str]) -> str:
@@ -22,7 +17,7 @@ def _range(estimate: Estimate, render: Callable[[float], str]) -> str:
 
 def _row(p: Prediction) -> str:
     cells = [
-        _cell(p.model),
+        table_cell(p.model),
         f"{p.device}, {p.runtime.value}, {precision_text(p)}, batch {p.batch_size}",
         _range(p.latency_ms, format_latency),
         _range(p.energy_j, format_energy),
@@ -35,17 +30,17 @@ def _row(p: Prediction) -> str:
 
 
 def _details(p: Prediction, top: int) -> list[str]:
-    lines = ["", f"### {_cell(p.model)}", "", f"Inputs: {_cell(shapes_text(p, limit=8))}"]
+    lines = ["", f"### {table_cell(p.model)}", "", f"Inputs: {table_cell(shapes_text(p, limit=8))}"]
     slowest = sorted(p.breakdown, key=lambda row: -row.time_ms)[:top]
     if slowest:
         lines += ["", "| kernel | node | time | share | bound |", "|---|---|---|---|---|"]
         lines += [
-            f"| {row.op} | {_cell(row.name)} | {format_latency(row.time_ms)} "
+            f"| {row.op} | {table_cell(row.name)} | {format_latency(row.time_ms)} "
             f"| {100 * row.share:.1f}% | {row.bound} |"
             for row in slowest
         ]
     if p.caveats:
-        lines += ["", *(f"- {_cell(caveat_text(caveat))}" for caveat in p.caveats)]
+        lines += ["", *(f"- {table_cell(caveat_text(caveat))}" for caveat in p.caveats)]
     return lines
 
 

@@ -25,11 +25,11 @@ RUNTIME_TITLES = {
 
 
 def _interval(estimate: Estimate, render: Callable[[float], str]) -> str:
-    return f"{render(estimate.low)} to {render(estimate.high)}"
+    return f"80%: {render(estimate.low)} to {render(estimate.high)}"
 
 
 def _answer(label: str, value: str, interval: str, remark: str) -> str:
-    return f"  {label:<8} {value:<11} {interval:<26} {remark}".rstrip()
+    return f"  {label:<8} {value:<11} {interval:<31} {remark}".rstrip()
 
 
 def _mig_line(mig: MigAdvice, device: str) -> str:

@@ -9,7 +9,7 @@ from dippm_lite.execution import MathMode
 from dippm_lite.prediction import Arithmetic, Prediction
 from dippm_lite.units import format_memory
 
-__all__ = ["caveat_text", "precision_text", "shapes_text"]
+__all__ = ["caveat_text", "precision_text", "shapes_text", "table_cell"]
 
 
 def _examples(names: Sequence[str], count: int) -> str:
@@ -103,3 +103,8 @@ def shapes_text(prediction: Prediction, limit: int = 3) -> str:
     ]
     hidden = len(prediction.inputs) - limit
     return ", ".join(parts) + (f" and {hidden} more" if hidden > 0 else "")
+
+
+def table_cell(text: str) -> str:
+    """Text that can't break a markdown table: names come from the file and may hold anything."""
+    return " ".join(text.split()).replace("|", "\\|").replace("`", "'").replace("<", "&lt;")
