@@ -11,7 +11,9 @@ from training.corpus.image_networks import timm_network, torchvision_network
 from training.corpus.network import Network
 from training.corpus.neusight_networks import neusight_network
 from training.corpus.plain_networks import plain_network
+from training.corpus.random_networks import random_network
 from training.corpus.text_networks import text_network
+from training.corpus.varied_networks import varied_network
 
 __all__ = ["export_network", "find_network"]
 
@@ -40,8 +42,15 @@ _SOURCES: Mapping[str, Callable[[str, int | None], Network]] = {
     "torchvision": torchvision_network,
     "transformers": lambda key, size: text_network(key, size or 128),
     "neusight": lambda key, _size: neusight_network(key),
+    "varied": lambda key, _size: varied_network(*_numbered(key)),
+    "random": lambda key, _size: random_network(*_numbered(key)),
     "plain": lambda key, _size: plain_network(key),
 }
+
+
+def _numbered(key: str) -> tuple[str, int]:
+    family, _, number = key.rpartition("-")
+    return family, int(number)
 
 
 def export_network(network: Network, *, exporter: str, opset: int) -> tuple[onnx.ModelProto, int]:
