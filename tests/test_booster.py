@@ -296,7 +296,7 @@ def test_depth_is_limited(depth: int) -> None:
 
 def test_a_huge_text_is_refused_before_it_is_read() -> None:
     with pytest.raises(BundleError, match="exceed the limit"):
-        Booster.from_text(b" " * ((1 << 26) + 1))
+        Booster.from_text(b" " * ((1 << 25) + 1))
 
 
 @settings(max_examples=400, deadline=None)

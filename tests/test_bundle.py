@@ -350,6 +350,7 @@ def test_a_manifest_in_another_encoding_is_refused(folder: Path) -> None:
     ("change", "clause"),
     [
         (lambda d: d.update(colour=1), "unknown key 'colour'"),
+        (lambda d: d.update(FORMAT_VERSION=1), "unknown key 'FORMAT_VERSION'"),
         (lambda d: d.pop("limits"), "lacks the key 'limits'"),
         (lambda d: d.update(models=[]), "no models"),
         (lambda d: d.update(models={}), "models should be a list, found {}"),

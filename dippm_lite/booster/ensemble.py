@@ -13,7 +13,7 @@ from dippm_lite.booster.model_text import parse_model_text
 __all__ = ["Booster"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Booster:
     """An evaluator that agrees with LightGBM bit for bit: trees are summed in its own order.
 

@@ -42,7 +42,7 @@ _MODE = np.array(
 """Indexed by decision_type >> 1."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Forest:
     """Flattened trees.
 

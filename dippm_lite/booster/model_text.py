@@ -19,13 +19,13 @@ from dippm_lite.errors import BundleError
 
 __all__ = ["ModelText", "parse_model_text"]
 
-MAX_TEXT_BYTES = 1 << 26
-"""A larger text is refused: shipped models are a hundred times smaller."""
+MAX_TEXT_BYTES = 1 << 25
+"""A larger text is refused: shipped models are ten times smaller."""
 
 _VERSIONS = (b"v3", b"v4")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ModelText:
     """A model as written, the trees' arrays joined in tree order.
 

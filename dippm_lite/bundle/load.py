@@ -20,7 +20,7 @@ BUNDLES_FOLDER = Path(__file__).parent.parent / "bundles"
 MANIFEST_FILE = "manifest.json"
 
 _MAX_MANIFEST_BYTES = 1 << 22
-_MAX_MODEL_BYTES = 1 << 26
+_MAX_MODEL_BYTES = 1 << 25
 _PLAIN_OBJECTIVES = ("regression", "regression_l1", "huber", "fair", "quantile", "mape", "")
 """Objectives (the last is a custom one) whose raw score is the prediction, up to the transform."""
 

@@ -103,7 +103,7 @@ def _decode_dataclass(kind: Any, data: Any, where: str) -> Any:
         if name not in data:
             raise BundleError(f"{where} lacks the key {name!r}")
     for key in data:
-        if key not in hints:
+        if key not in names:
             raise BundleError(f"{where} has an unknown key {_short(key)}")
     values = {name: _decode(hints[name], data[name], f"{where}: {name}") for name in names}
     try:
