@@ -12,7 +12,7 @@ from training.corpus.network import Network
 from training.corpus.neusight_networks import neusight_network
 from training.corpus.plain_networks import plain_network
 from training.corpus.random_networks import random_network
-from training.corpus.text_networks import text_network
+from training.corpus.text_networks import step_network, text_network
 from training.corpus.varied_networks import varied_network
 
 __all__ = ["export_network", "find_network"]
@@ -41,6 +41,7 @@ _SOURCES: Mapping[str, Callable[[str, int | None], Network]] = {
     "timm": timm_network,
     "torchvision": torchvision_network,
     "transformers": lambda key, size: text_network(key, size or 128),
+    "step": lambda key, size: step_network(key, size or 512),
     "neusight": lambda key, _size: neusight_network(key),
     "varied": lambda key, _size: varied_network(*_numbered(key)),
     "random": lambda key, _size: random_network(*_numbered(key)),

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from training.corpus.neusight_networks import NEUSIGHT
+from training.corpus.plain_networks import PLAIN
+from training.corpus.random_networks import FORMS
+from training.corpus.text_configurations import DECODERS, ENCODER_DECODERS, ENCODERS
+from training.corpus.varied_networks import FAMILIES
+
 __all__ = ["PLANS", "plan"]
 
 TIMM_EXTRA_SIZES = (
@@ -54,9 +60,40 @@ def torchvision_names() -> list[str]:
     return names
 
 
+TOKENS = {"encoders": (128, 512), "decoders": (128, 1024), "encoder_decoders": (128, 512)}
+"""Numbers of tokens; a decoder's step has as many in its cache as the longest prompt has."""
+
+VARIATIONS = 150
+"""Networks drawn of each of DIPPM's families."""
+
+RANDOM = 300
+"""Networks drawn of each form of random networks."""
+
+
+def transformers_names() -> list[str]:
+    """Every configuration at every number of tokens, then the decoders' steps."""
+    tables = (
+        (ENCODERS, TOKENS["encoders"]),
+        (DECODERS, TOKENS["decoders"]),
+        (ENCODER_DECODERS, TOKENS["encoder_decoders"]),
+    )
+    names = [
+        f"transformers/{key}@{tokens}"
+        for table, lengths in tables
+        for key in table
+        for tokens in lengths
+    ]
+    return names + [f"step/{key}@{max(TOKENS['decoders'])}" for key in DECODERS]
+
+
 PLANS: Mapping[str, Callable[[], list[str]]] = {
-    "timm": timm_names,
+    "plain": lambda: [f"plain/{name}" for name in PLAIN],
+    "neusight": lambda: [f"neusight/{name}" for name in NEUSIGHT],
+    "transformers": transformers_names,
     "torchvision": torchvision_names,
+    "timm": timm_names,
+    "varied": lambda: [f"varied/{name}-{n}" for n in range(VARIATIONS) for name in FAMILIES],
+    "random": lambda: [f"random/{name}-{n}" for n in range(RANDOM) for name in FORMS],
 }
 
 
