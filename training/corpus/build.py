@@ -129,8 +129,7 @@ def _build_one(task: tuple[str, Path, tuple[tuple[str, int], ...]]) -> tuple[str
             with _silent_output():
                 record, model = make_record(name, exporter, opset)
         except Exception as error:  # a failure of any network is a line in the list of failures
-            text = " ".join(str(_root_cause(error)).split())[:300]
-            reasons.append(f"{exporter} opset {opset}: {type(error).__name__}: {text}")
+            reasons.append(f"{exporter} opset {opset}: {_in_one_line(error)}")
             continue
         finally:
             signal.alarm(0)
@@ -141,10 +140,13 @@ def _build_one(task: tuple[str, Path, tuple[tuple[str, int], ...]]) -> tuple[str
     return name, reasons[-1]
 
 
-def _root_cause(error: BaseException) -> BaseException:
-    while error.__cause__ is not None:
-        error = error.__cause__
-    return error
+def _in_one_line(error: BaseException) -> str:
+    """What was raised, and what that was first raised for; exporters wrap what they meet."""
+    first = error
+    while first.__cause__ is not None:
+        first = first.__cause__
+    texts = [f"{type(e).__name__}: {' '.join(str(e).split())[:200]}" for e in (error, first)]
+    return texts[0] if first is error else f"{texts[0]} <- {texts[1]}"
 
 
 def _time_out(_signal: int, _frame: FrameType | None) -> None:
