@@ -54,11 +54,11 @@ def infer(call: OpCall) -> tuple[Tensor | None, ...]:
         if bounded:  # sizes that are bounds may seem to contradict one another
             return (None,) * call.n_outputs
         raise
-    if known and entry.evaluator is not None:
-        outputs = with_content(call, outputs, entry.evaluator, entry.moves)
     for tensor in outputs:
         if tensor is not None and tensor.shape:
             _check_sizes(tensor.shape)
+    if known and entry.evaluator is not None:
+        outputs = with_content(call, outputs, entry.evaluator, entry.moves)
     if bounded:
         outputs = tuple([_as_bound(tensor) for tensor in outputs])
     count = call.n_outputs

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from dippm_lite.graph import DType
 from dippm_lite.onnx_reader.tensors import OpCall, ShapeRuleError, Tensor
 
@@ -182,7 +184,9 @@ def int_content(tensor: Tensor) -> tuple[int, ...] | None:
     data = tensor.data
     if data is None:
         return None
-    if data.dtype.kind not in "iub":
+    if data.dtype.kind == "b":
+        data = data.astype(np.uint8)
+    if data.dtype.kind not in "iu":
         raise ShapeRuleError("a tensor of integers is expected")
     return tuple(data.ravel().tolist())
 

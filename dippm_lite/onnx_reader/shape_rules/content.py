@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dippm_lite.graph import DType
-from dippm_lite.onnx_reader.shape_rules.calls import Outputs
-from dippm_lite.onnx_reader.shape_rules.storage import NATIVE, stored
+from dippm_lite.onnx_reader.shape_rules.calls import Outputs, Shape
+from dippm_lite.onnx_reader.shape_rules.storage import COMPUTABLE, STORAGE, stored
 from dippm_lite.onnx_reader.tensors import MAX_KNOWN_ELEMENTS, OpCall, Tensor
 
 __all__ = ["Array", "Arrays", "Evaluator", "with_content"]
@@ -43,12 +42,14 @@ def with_content(call: OpCall, outputs: Outputs, evaluator: Evaluator, moves: bo
         if tensor is None:
             arrays.append(_ABSENT)
             continue
-        if tensor.data is None or not (moves or _computable(tensor.dtype)):
+        if tensor.dtype not in (STORAGE if moves else COMPUTABLE) or not _is_small(tensor.shape):
+            return outputs
+        if tensor.data is None:
             return outputs
         arrays.append(tensor.data)
     wanted: list[Tensor] = []
     for output in outputs[: call.n_outputs]:
-        if output is None or output.shape is None or math.prod(output.shape) > MAX_KNOWN_ELEMENTS:
+        if output is None or not _is_small(output.shape):
             return outputs
         wanted.append(output)
     try:
@@ -65,15 +66,21 @@ def with_content(call: OpCall, outputs: Outputs, evaluator: Evaluator, moves: bo
     return (*known, *outputs[len(known) :])
 
 
-def _computable(dtype: DType) -> bool:
-    return dtype in NATIVE or dtype is DType.BFLOAT16
+def _is_small(shape: Shape | None) -> bool:
+    """Few elements, and no long axis either, which an empty tensor may have: an evaluator may
+    count along it."""
+    if not shape:
+        return shape is not None
+    return max(shape) <= MAX_KNOWN_ELEMENTS and math.prod(shape) <= MAX_KNOWN_ELEMENTS
 
 
 def _known(output: Tensor, values: Array, moves: bool) -> Tensor:
     """``output`` with ``values``, which may turn a bounded shape into the true one."""
-    content = values if moves else stored(output.dtype, values)
-    if content is None or (values.shape != output.shape and not output.bounded):
+    content: Array | None = values
+    if not moves:
+        content = stored(output.dtype, values)
+    elif values.dtype != STORAGE.get(output.dtype):  # operands of several types
         return output
-    if content.size > MAX_KNOWN_ELEMENTS:
+    if content is None or (values.shape != output.shape and not output.bounded):
         return output
     return Tensor(output.dtype, values.shape, content)

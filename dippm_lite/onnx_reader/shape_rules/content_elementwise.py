@@ -97,8 +97,6 @@ def _is_inf(call: OpCall, arrays: Arrays, wanted: Wanted) -> list[Array]:
 def _cast(call: OpCall, arrays: Arrays, wanted: Wanted) -> list[Array] | None:
     """Floats lose their fraction in an integer; those that don't fit have no defined value."""
     x, target = arrays[0], NATIVE.get(wanted[0].dtype)
-    if x.dtype.kind == "c":
-        return None
     if x.dtype.kind == "f" and target is not None and target.kind in "iu":
         limits = np.iinfo(target.name)
         whole = np.trunc(x.astype(np.float64))

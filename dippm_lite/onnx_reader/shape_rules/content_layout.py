@@ -177,6 +177,22 @@ def _reverse_sequence(call: OpCall, arrays: Arrays, wanted: Wanted) -> list[Arra
     return [result if time == 0 else np.swapaxes(result, 0, 1)]
 
 
+def _filled(call: OpCall, arrays: Arrays, wanted: Wanted) -> list[Array] | None:
+    """ConstantOfShape: the one element of attribute ``value``, float 0 by default."""
+    value = call.tensors.get("value")
+    if value is None:
+        return [np.broadcast_to(np.float32(0), wanted[0].shape or ())]
+    if value.data is None:
+        return None
+    return [np.broadcast_to(value.data.reshape(()), wanted[0].shape or ())]
+
+
+def _eye(call: OpCall, arrays: Arrays, wanted: Wanted) -> list[Array]:
+    height, width = wanted[0].shape or (0, 0)
+    diagonal = int_attribute(call, "k", 0)
+    return [np.arange(width) - np.arange(height)[:, None] == diagonal]
+
+
 def _both(names: tuple[str, ...], evaluator: Evaluator) -> dict[tuple[str, str], Evaluator]:
     return {(domain, name): evaluator for domain in ("", "com.microsoft") for name in names}
 
@@ -188,6 +204,7 @@ MOVING: dict[tuple[str, str], Evaluator] = {
     **_both(("Trilu",), _trilu),
     ("", "Compress"): _compress,
     ("", "Concat"): _concat,
+    ("", "ConstantOfShape"): _filled,
     ("", "Expand"): _expand,
     ("", "Gather"): _gather,
     ("", "GatherElements"): _gather_elements,
@@ -203,4 +220,4 @@ MOVING: dict[tuple[str, str], Evaluator] = {
     ("com.microsoft", "ExpandDims"): _laid_out,
 }
 
-COMPUTING: dict[tuple[str, str], Evaluator] = {("", "NonZero"): _non_zero}
+COMPUTING: dict[tuple[str, str], Evaluator] = {("", "EyeLike"): _eye, ("", "NonZero"): _non_zero}

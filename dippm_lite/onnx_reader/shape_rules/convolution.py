@@ -76,9 +76,6 @@ def conv_transpose_shape(
         return (*batch_and_channels, *declared[-rank:])
     strides = per_axis(call, "strides", rank)
     auto_pad, pads = padding(call, rank)
-    if auto_pad == "SAME":
-        sizes = [size * stride for size, stride in zip(x[2:], strides, strict=True)]
-        return (*batch_and_channels, *sizes)
     if extra_pads is None:
         return None
     if extra_pads:
@@ -93,6 +90,8 @@ def conv_transpose_shape(
         strides[i] * (size - 1) + output_padding[i] + dilations[i] * (kernel[i] - 1) + 1 - pads[i]
         for i, size in enumerate(x[2:])
     ]
+    if auto_pad == "SAME":  # padding only takes away: a stride beyond the kernel stays short
+        sizes = [min(full, x[2 + i] * strides[i]) for i, full in enumerate(sizes)]
     return (*batch_and_channels, *sizes)
 
 

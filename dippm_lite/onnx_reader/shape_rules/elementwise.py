@@ -178,6 +178,6 @@ RULES: dict[tuple[str, str], Rule] = {
     **{("", name): _random_like for name in ("Bernoulli", "RandomNormalLike", "RandomUniformLike")},
     ("", "CastLike"): _cast_like,
     ("", "Dropout"): _dropout,
-    ("", "Identity"): _identity,
+    **{("", name): _identity for name in ("Identity", "MemcpyFromHost", "MemcpyToHost")},
     ("", "Where"): _where,
 }

@@ -1,4 +1,4 @@
-"""Attention operators of domain ``com.microsoft``: input projections, caches, packed tokens."""
+"""Attention operators of domain ``com.microsoft``: input projections, packed operands, biases."""
 
 from __future__ import annotations
 
@@ -199,38 +199,6 @@ def _grouped_query(call: OpCall) -> Outputs:
     return y, present, present, scores
 
 
-def _sparse(call: OpCall) -> Outputs:
-    """SparseAttention: packed or separate Q, K, V; the caches keep their capacity."""
-    q, past_key, past_value = given(call, 0), given(call, 3), given(call, 4)
-    return _query_shaped(call, q, optional(call, 1) is None), like(past_key), like(past_value)
-
-
-def _paged(call: OpCall) -> Outputs:
-    """PagedAttention and SparsePagedAttention: (tokens, hidden), caches updated in place."""
-    q, cache = given(call, 0), given(call, 3)
-    value_cache = optional(call, 4)
-    y = _query_shaped(call, q, optional(call, 1) is None)
-    width = int_attribute(call, "v_head_size", 0)
-    if width > 0 and y.shape:
-        y = Tensor(y.dtype, (*y.shape[:-1], length_attribute(call, "num_heads") * width))
-    return y, like(cache), None if value_cache is None else like(value_cache)
-
-
-def _query_shaped(call: OpCall, q: Tensor, packed: bool) -> Tensor:
-    """The query without the keys and values that may be packed behind it."""
-    if not q.shape or not packed:
-        return like(q)
-    heads, kv_heads = length_attribute(call, "num_heads"), length_attribute(call, "kv_num_heads")
-    size = split_heads(q.shape[-1], heads + 2 * kv_heads)
-    return Tensor(q.dtype, (*q.shape[:-1], heads * size))
-
-
-def _decoder_attention(call: OpCall) -> Outputs:
-    """(steps, batch, hidden); what becomes of the caches depends on inputs that are data."""
-    q = given(call, 0)
-    return like(q), Tensor(q.dtype, None), Tensor(q.dtype, None)
-
-
 def _relative_position_bias(call: OpCall) -> Outputs:
     """A table (buckets, heads) to (1, heads, q_steps, k_steps)."""
     table = given(call, 0)
@@ -261,10 +229,12 @@ def _gemma_rotary(call: OpCall) -> Outputs:
 RULES: dict[tuple[str, str], Rule] = {
     **{
         (_MICROSOFT, name): keep
-        for name in ("LongformerAttention", "MoE", "MoEPacked", "QMoE", "QOrderedAttention")
+        for name in (
+            "LongformerAttention", "MoE", "MoEPacked", "QMoE", "QOrderedAttention",
+            "QOrderedLongformerAttention",
+        )
     },
     (_MICROSOFT, "Attention"): _attention,
-    (_MICROSOFT, "DecoderAttention"): _decoder_attention,
     (_MICROSOFT, "DecoderMaskedMultiHeadAttention"): _masked_multi_head,
     (_MICROSOFT, "DecoderMaskedSelfAttention"): _attention,
     (_MICROSOFT, "GatedRelativePositionBias"): _gated_relative_position_bias,
@@ -273,9 +243,6 @@ RULES: dict[tuple[str, str], Rule] = {
     (_MICROSOFT, "MultiHeadAttention"): _multi_head,
     (_MICROSOFT, "PackedAttention"): _packed_attention,
     (_MICROSOFT, "PackedMultiHeadAttention"): _packed_multi_head,
-    (_MICROSOFT, "PagedAttention"): _paged,
     (_MICROSOFT, "QAttention"): _qattention,
     (_MICROSOFT, "RelativePositionBias"): _relative_position_bias,
-    (_MICROSOFT, "SparseAttention"): _sparse,
-    (_MICROSOFT, "SparsePagedAttention"): _paged,
-}
+}  # fmt: skip

@@ -74,13 +74,7 @@ def _constant_of_shape(call: OpCall) -> Outputs:
         return (Tensor(dtype, () if wanted.shape == (0,) else None),)
     if shape and min(shape) < 0:
         raise ShapeRuleError(f"shape {shape[:16]} has a negative size")
-    if len(shape) > 32 or math.prod(shape) > MAX_KNOWN_ELEMENTS or dtype not in STORAGE:
-        return (Tensor(dtype, shape),)
-    if value is None:
-        return (Tensor(dtype, shape, np.broadcast_to(np.float32(0), shape)),)
-    if value.data is None:
-        return (Tensor(dtype, shape),)
-    return (Tensor(dtype, shape, np.broadcast_to(value.data.reshape(()), shape)),)
+    return (Tensor(dtype, shape),)
 
 
 def _range(call: OpCall) -> Outputs:

@@ -20,10 +20,8 @@ from dippm_lite.onnx_reader.shape_rules.calls import (
     int_scalar,
     ints_attribute,
     is_bounded,
-    length_attribute,
     optional,
     optional_int_attribute,
-    rank_is,
 )
 from dippm_lite.onnx_reader.tensors import OpCall, ShapeRuleError, Tensor
 
@@ -193,30 +191,6 @@ def _tile(call: OpCall) -> Outputs:
     return (Tensor(x.dtype, tuple([s * n for s, n in zip(shape, repeats, strict=True)])),)
 
 
-def _depth_to_space(call: OpCall) -> Outputs:
-    x = given(call, 0)
-    if x.shape is None:
-        return (Tensor(x.dtype, None),)
-    rank_is(x.shape, 4, "the input")
-    block = length_attribute(call, "blocksize")
-    n, c, h, w = x.shape
-    if c % (block * block):
-        raise ShapeRuleError(f"{c} channels don't divide into blocks of {block} x {block}")
-    return (Tensor(x.dtype, (n, c // (block * block), h * block, w * block)),)
-
-
-def _space_to_depth(call: OpCall) -> Outputs:
-    x = given(call, 0)
-    if x.shape is None:
-        return (Tensor(x.dtype, None),)
-    rank_is(x.shape, 4, "the input")
-    block = length_attribute(call, "blocksize")
-    n, c, h, w = x.shape
-    if h % block or w % block:
-        raise ShapeRuleError(f"size {h} x {w} doesn't divide into blocks of {block}")
-    return (Tensor(x.dtype, (n, c * block * block, h // block, w // block)),)
-
-
 def _keep_matrices(call: OpCall) -> Outputs:
     """Trilu and Inverse: each matrix keeps its place."""
     x = given(call, 0)
@@ -246,13 +220,11 @@ def _size(call: OpCall) -> Outputs:
 
 
 RULES: dict[tuple[str, str], Rule] = {
-    ("", "DepthToSpace"): _depth_to_space,
     ("", "Expand"): _expand,
     ("", "Flatten"): _flatten,
     ("", "Reshape"): _reshape,
     ("", "Shape"): _shape,
     ("", "Size"): _size,
-    ("", "SpaceToDepth"): _space_to_depth,
     ("", "Squeeze"): _squeeze,
     ("", "Tile"): _tile,
     ("", "Transpose"): _transpose,

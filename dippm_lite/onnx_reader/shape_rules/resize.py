@@ -1,4 +1,4 @@
-"""Operators that change spatial sizes by scale: Resize, Upsample, and the inverse of im2col."""
+"""Operators that change spatial sizes: by scale, by block, or back from im2col's columns."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from dippm_lite.onnx_reader.shape_rules.calls import (
     int_attribute,
     int_content,
     ints_attribute,
+    length_attribute,
     optional,
     quoted,
     rank_is,
@@ -117,6 +118,30 @@ def _upsample(call: OpCall) -> Outputs:
     return (Tensor(x.dtype, _scaled_shape(x.shape, tuple(range(len(x.shape))), scales)),)
 
 
+def _depth_to_space(call: OpCall) -> Outputs:
+    x = given(call, 0)
+    if x.shape is None:
+        return (Tensor(x.dtype, None),)
+    rank_is(x.shape, 4, "the input")
+    block = length_attribute(call, "blocksize")
+    n, c, h, w = x.shape
+    if c % (block * block):
+        raise ShapeRuleError(f"{c} channels don't divide into blocks of {block} x {block}")
+    return (Tensor(x.dtype, (n, c // (block * block), h * block, w * block)),)
+
+
+def _space_to_depth(call: OpCall) -> Outputs:
+    x = given(call, 0)
+    if x.shape is None:
+        return (Tensor(x.dtype, None),)
+    rank_is(x.shape, 4, "the input")
+    block = length_attribute(call, "blocksize")
+    n, c, h, w = x.shape
+    if h % block or w % block:
+        raise ShapeRuleError(f"size {h} x {w} doesn't divide into blocks of {block}")
+    return (Tensor(x.dtype, (n, c * block * block, h // block, w // block)),)
+
+
 def _col2im(call: OpCall) -> Outputs:
     """(N, C * block, L) to (N, C, image...)."""
     x = given(call, 0)
@@ -170,7 +195,9 @@ def _reorder(call: OpCall) -> Outputs:
 RULES: dict[tuple[str, str], Rule] = {
     ("", "Col2Im"): _col2im,
     ("", "Crop"): _crop,
+    ("", "DepthToSpace"): _depth_to_space,
     ("", "Resize"): _resize,
+    ("", "SpaceToDepth"): _space_to_depth,
     ("", "Upsample"): _upsample,
     ("com.microsoft.nchwc", "ReorderInput"): _reorder,
     ("com.microsoft.nchwc", "ReorderOutput"): _reorder,

@@ -6,9 +6,13 @@ where they agree, with the elements beside it where their number is known.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dippm_lite.graph import DType
 from dippm_lite.onnx_reader.shape_rules.calls import (
@@ -25,7 +29,8 @@ from dippm_lite.onnx_reader.shape_rules.calls import (
     optional,
 )
 from dippm_lite.onnx_reader.shape_rules.slicing import joined_shape
-from dippm_lite.onnx_reader.tensors import OpCall, ShapeRuleError, Tensor
+from dippm_lite.onnx_reader.shape_rules.storage import STORAGE
+from dippm_lite.onnx_reader.tensors import MAX_KNOWN_ELEMENTS, OpCall, ShapeRuleError, Tensor
 
 __all__ = ["RULES", "TensorSequence"]
 
@@ -159,10 +164,9 @@ def _part_sizes(call: OpCall, split: Tensor, size: int) -> Shape | None:
 
 
 def _part(x: Tensor, axis: int, start: int, size: int, keep: bool) -> Tensor:
-    shape = x.shape or ()
-    kept = (size,) if keep else ()
-    shape = shape[:axis] + kept + shape[axis + 1 :]
-    if x.data is None:
+    whole = x.shape or ()
+    shape = whole[:axis] + ((size,) if keep else ()) + whole[axis + 1 :]
+    if x.data is None or start + size > whole[axis]:
         return Tensor(x.dtype, shape, None, x.bounded)
     index = (slice(None),) * axis + (slice(start, start + size),)
     return Tensor(x.dtype, shape, x.data[index].reshape(shape), x.bounded)
@@ -181,8 +185,27 @@ def _concat(call: OpCall) -> Outputs:
         if first is None or sequence.shape is None:
             return (Tensor(sequence.dtype, None),)
         place = axis_within(axis, len(first) + 1)
-        return (Tensor(sequence.dtype, (*first[:place], len(elements), *first[place:])),)
-    return (Tensor(sequence.dtype, joined_shape(call, shapes, axis)),)
+        stacked = (*first[:place], len(elements), *first[place:])
+        return (_with_joined_content(sequence.dtype, stacked, elements, place, np.stack),)
+    shape = joined_shape(call, shapes, axis)
+    return (_with_joined_content(sequence.dtype, shape, elements, axis, np.concatenate),)
+
+
+def _with_joined_content(
+    dtype: DType,
+    shape: Shape | None,
+    elements: tuple[Tensor, ...],
+    axis: int,
+    join: Callable[..., NDArray[Any]],
+) -> Tensor:
+    """A tensor of ``shape`` with the content of all ``elements`` where it is known and small."""
+    contents = [element.data for element in elements if element.data is not None]
+    if shape is None or len(contents) < len(elements) or math.prod(shape) > MAX_KNOWN_ELEMENTS:
+        return Tensor(dtype, shape)
+    content = join(contents, axis=axis)
+    if content.shape != shape or content.dtype != STORAGE.get(dtype):
+        return Tensor(dtype, shape)
+    return Tensor(dtype, shape, content)
 
 
 def _optional(call: OpCall) -> Outputs:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from dippm_lite.graph import DType
 
-__all__ = ["NATIVE", "STORAGE", "stored"]
+__all__ = ["COMPUTABLE", "NATIVE", "STORAGE", "stored"]
 
 NATIVE: dict[DType, np.dtype[np.generic]] = {
     DType.FLOAT: np.dtype(np.float32),
@@ -22,10 +22,11 @@ NATIVE: dict[DType, np.dtype[np.generic]] = {
     DType.DOUBLE: np.dtype(np.float64),
     DType.UINT32: np.dtype(np.uint32),
     DType.UINT64: np.dtype(np.uint64),
-    DType.COMPLEX64: np.dtype(np.complex64),
-    DType.COMPLEX128: np.dtype(np.complex128),
 }
-"""Types that numpy computes in itself."""
+"""Types that numpy computes in itself. Shapes, masks and positions are never complex."""
+
+COMPUTABLE = frozenset({*NATIVE, DType.BFLOAT16})
+"""Types whose arithmetic is modelled: bfloat16 is float32, rounded."""
 
 STORAGE: dict[DType, np.dtype[np.generic]] = {
     **NATIVE,

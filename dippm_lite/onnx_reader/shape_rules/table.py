@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from dippm_lite.onnx_reader.shape_rules import (
     attention,
+    cached_attention,
     content_elementwise,
     content_layout,
     content_reduction,
@@ -47,9 +48,9 @@ class Entry(NamedTuple):
 
 
 _FAMILIES = (
-    attention, convolution, einsum, elementwise, fourier, fused_attention, fused_pointwise,
-    generators, indexing, layout, matmul, ml, normalization, optimizers, pooling, quantized,
-    recurrent, reduction, resize, selection, sequence, slicing, text,
+    attention, cached_attention, convolution, einsum, elementwise, fourier, fused_attention,
+    fused_pointwise, generators, indexing, layout, matmul, ml, normalization, optimizers, pooling,
+    quantized, recurrent, reduction, resize, selection, sequence, slicing, text,
 )  # fmt: skip
 
 _MOVING = {**content_elementwise.MOVING, **content_layout.MOVING}

@@ -49,14 +49,13 @@ def _tf_idf(call: OpCall) -> Outputs:
 
 
 def _word_conv_embedding(call: OpCall) -> Outputs:
-    """Characters of words (..., letters) to one vector a word; filters are (size, 1, k, width)."""
-    sequence, weight = given(call, 0), given(call, 1)
-    if sequence.shape is None or weight.shape is None:
+    """Words (words, letters) to one vector each; filters are (size, 1, window, letter size)."""
+    words, weight = given(call, 0), given(call, 1)
+    if words.shape is None or weight.shape is None:
         return (Tensor(weight.dtype, None),)
+    rank_is(words.shape, 2, "the words")
     rank_is(weight.shape, 4, "the weight")
-    if not sequence.shape:
-        raise ShapeRuleError("a scalar holds no words")
-    return (Tensor(weight.dtype, (*sequence.shape[:-1], weight.shape[0])),)
+    return (Tensor(weight.dtype, (words.shape[0], weight.shape[0])),)
 
 
 RULES: dict[tuple[str, str], Rule] = {
