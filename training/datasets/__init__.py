@@ -1,0 +1,1 @@
+"""Labels of workloads: published tables, records of others, our own measurements, and splits."""
