@@ -7,11 +7,15 @@ from collections.abc import Callable, Mapping
 import onnx
 
 from training.corpus import weightless
+from training.corpus.diffusion_networks import diffusion_network
 from training.corpus.image_networks import timm_network, torchvision_network
+from training.corpus.modal_networks import modal_network
 from training.corpus.network import Network
 from training.corpus.neusight_networks import neusight_network
 from training.corpus.plain_networks import plain_network
 from training.corpus.random_networks import random_network
+from training.corpus.recommender_networks import recommender_network
+from training.corpus.recurrent_networks import recurrent_network
 from training.corpus.text_networks import step_network, text_network
 from training.corpus.varied_networks import varied_network
 
@@ -41,8 +45,12 @@ _SOURCES: Mapping[str, Callable[[str, int | None], Network]] = {
     "timm": timm_network,
     "torchvision": torchvision_network,
     "transformers": lambda key, size: text_network(key, size or 128),
+    "modal": lambda key, _size: modal_network(key),
     "step": lambda key, size: step_network(key, size or 512),
     "neusight": lambda key, _size: neusight_network(key),
+    "diffusion": lambda key, _size: diffusion_network(key),
+    "recommender": lambda key, _size: recommender_network(key),
+    "recurrent": lambda key, _size: recurrent_network(*_numbered(key)),
     "varied": lambda key, _size: varied_network(*_numbered(key)),
     "random": lambda key, _size: random_network(*_numbered(key)),
     "plain": lambda key, _size: plain_network(key),

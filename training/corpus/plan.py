@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from training.corpus.diffusion_networks import DIFFUSION
+from training.corpus.modal_networks import MODAL
 from training.corpus.neusight_networks import NEUSIGHT
 from training.corpus.plain_networks import PLAIN
 from training.corpus.random_networks import FORMS
+from training.corpus.recommender_networks import RECOMMENDERS
+from training.corpus.recurrent_networks import CELLS
 from training.corpus.text_configurations import DECODERS, ENCODER_DECODERS, ENCODERS
 from training.corpus.varied_networks import FAMILIES
 
@@ -70,6 +74,10 @@ RANDOM = 300
 """Networks drawn of each form of random networks."""
 
 
+RECURRENT = 50
+"""Networks drawn of each kind of recurrent cell."""
+
+
 def transformers_names() -> list[str]:
     """Every configuration at every number of tokens, then the decoders' steps."""
     tables = (
@@ -90,6 +98,10 @@ PLANS: Mapping[str, Callable[[], list[str]]] = {
     "plain": lambda: [f"plain/{name}" for name in PLAIN],
     "neusight": lambda: [f"neusight/{name}" for name in NEUSIGHT],
     "transformers": transformers_names,
+    "modal": lambda: [f"modal/{name}" for name in MODAL],
+    "diffusion": lambda: [f"diffusion/{name}" for name in DIFFUSION],
+    "recommender": lambda: [f"recommender/{name}" for name in RECOMMENDERS],
+    "recurrent": lambda: [f"recurrent/{name}-{n}" for n in range(RECURRENT) for name in CELLS],
     "torchvision": torchvision_names,
     "timm": timm_names,
     "varied": lambda: [f"varied/{name}-{n}" for n in range(VARIATIONS) for name in FAMILIES],
