@@ -69,7 +69,7 @@ def bind(inputs: Sequence[InputDecl], other_names: Iterable[str], request: Reque
         table.apply_batch(request.batch_size)
     assumed = None
     free = table.free()
-    if free and all(axis == 0 for _, axis in free):
+    if free and request.batch_size is None and table.only_batch_is_free():
         size = table.agreed_batch()
         assumed = AssumedBatch(table.label(*free[0]), size)
         for name, axis in free:

@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 
 from dippm_lite.onnx_reader.dimensions import is_batch_like
-from dippm_lite.onnx_reader.names import listed, quoted, shape_text
+from dippm_lite.onnx_reader.names import listed, plain, quoted, shape_text
 from dippm_lite.onnx_reader.proto import Dim
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
 ]
 
 _MOST_SHOWN = 4  # inputs, names or flags in one line
+_LONGEST_COMPARED = 100  # characters of a name; comparing takes their product
 
 _EXAMPLE_SIZES = (
     (re.compile(r"(h|w|height|width|.*height|.*width|ih|iw)", re.IGNORECASE), 224),
@@ -75,7 +76,7 @@ def no_shape(names: Sequence[str]) -> str:
 
 
 def impossible(name: str, dims: tuple[Dim, ...] | None, symbols: Mapping[str, int]) -> str:
-    bound = ", ".join(f"{key}={value}" for key, value in list(symbols.items())[:_MOST_SHOWN])
+    bound = ", ".join(f"{plain(key)}={value}" for key, value in list(symbols.items())[:_MOST_SHOWN])
     return (
         f"input {quoted(name)} of shape {shape_text(dims or ())} comes to no size with {bound}: "
         "give other --dim values"
@@ -146,7 +147,7 @@ def unnamed(name: str, axis: int) -> str:
 
 def bound(shapes: Mapping[str, tuple[int, ...]], symbols: Mapping[str, int]) -> str:
     """``N=1 and input 'x' of (1, 3, 8, 8)``: names where there are some, else the first input."""
-    named = [f"{key}={value}" for key, value in list(symbols.items())[:_MOST_SHOWN]]
+    named = [f"{plain(key)}={value}" for key, value in list(symbols.items())[:_MOST_SHOWN]]
     name, shape = next(iter(shapes.items()), ("", ()))
     first = f"input {quoted(name)} of {shape_text(shape)}" if shapes else ""
     return " and ".join(filter(None, [", ".join(named), first]))
@@ -186,5 +187,6 @@ def _word(text: str) -> str:
 
 
 def _did_you_mean(name: str, known: Sequence[str]) -> str:
-    close = difflib.get_close_matches(name, known[:1000], n=1)
+    short = [candidate for candidate in known[:1000] if len(candidate) <= _LONGEST_COMPARED]
+    close = difflib.get_close_matches(name[:_LONGEST_COMPARED], short, n=1)
     return f" (did you mean {quoted(close[0])}?)" if close else ""

@@ -17,6 +17,7 @@ from dippm_lite.onnx_reader.wire import Buffer, MalformedError, unpack_varints
 
 __all__ = ["is_wanted", "stored_tensor"]
 
+_MAX_RANK = 32  # numpy's limit before 2.0, where it became 64
 _INT32_DATA = 5
 _TYPED_FIELD = {
     DType.FLOAT: (4, "<f4"),
@@ -35,7 +36,9 @@ def is_wanted(dtype: DType, dims: tuple[int, ...]) -> bool:
     ``MAX_CONSTANT_ELEMENTS``. Quantised weights are integers that nobody computes shapes with.
     """
     elements = math.prod(dims)
-    if dtype.itemsize_bits == 0 or dtype in (DType.COMPLEX64, DType.COMPLEX128):
+    if len(dims) > _MAX_RANK or dtype.itemsize_bits == 0:
+        return False
+    if dtype in (DType.COMPLEX64, DType.COMPLEX128):
         return False
     if elements <= MAX_CONSTANT_ELEMENTS:
         return True
@@ -62,6 +65,8 @@ def _content(
     if elements == 0:
         return from_bits(dtype, b"", 0)
     if stored.external is not None:
+        if dtype.is_floating:  # a pattern can do without; no shape depends on it
+            return None
         outside = read_external(folder, stored.external, n_bytes)
         return None if outside is None else from_bits(dtype, outside, elements)
     if stored.raw is not None:

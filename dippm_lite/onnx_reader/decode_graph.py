@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
+from itertools import islice
 
-from dippm_lite.onnx_reader.decode_tensor import decode_sparse_tensor, decode_tensor, int64_list
+from dippm_lite.onnx_reader.decode_tensor import decode_sparse_tensor, decode_tensor
 from dippm_lite.onnx_reader.decode_type import decode_value_info
 from dippm_lite.onnx_reader.decoding import Decoder, normal_domain
 from dippm_lite.onnx_reader.proto import (
@@ -17,7 +18,15 @@ from dippm_lite.onnx_reader.proto import (
     TensorDef,
     ValueInfoDef,
 )
-from dippm_lite.onnx_reader.wire import MalformedError, Span, fields, signed32, signed64
+from dippm_lite.onnx_reader.wire import (
+    Buffer,
+    MalformedError,
+    Span,
+    fields,
+    signed32,
+    signed64,
+    unpack_varints,
+)
 
 __all__ = [
     "MAX_LIST_ATTRIBUTE",
@@ -123,16 +132,17 @@ def decode_attribute(decoder: Decoder, span: Span, depth: int) -> AttributeDef:
             numbers[_INT] = signed64(a)
         elif tag == 21:
             numbers[_FLOAT] = struct.unpack("<f", buffer[a:b])[0]
-        elif tag == 64:
-            decoder.charge_items(1)
-            ints.append(signed64(a))
-        elif tag == 66:
-            ints.extend(int64_list(decoder, (a, b)))
+        elif tag in (64, 66):
+            if len(ints) <= MAX_LIST_ATTRIBUTE:
+                values = (a,) if tag == 64 else unpack_varints(buffer, (a, b))
+                ints.extend(map(signed64, islice(values, MAX_LIST_ATTRIBUTE + 1)))
         elif tag in (58, 61):
-            floats.extend(_floats(decoder, (a, b)))
+            if len(floats) <= MAX_LIST_ATTRIBUTE:
+                floats.extend(_floats(buffer, (a, b)))
         elif tag in _SPANS:
-            decoder.charge_items(1)
-            spans.setdefault(_SPANS[tag], []).append((a, b))
+            found = spans.setdefault(_SPANS[tag], [])
+            if len(found) <= MAX_LIST_ATTRIBUTE:
+                found.append((a, b))
         elif tag == 170:
             ref = decoder.text(a, b)
     if ref:
@@ -141,10 +151,11 @@ def decode_attribute(decoder: Decoder, span: Span, depth: int) -> AttributeDef:
         filled = [*spans, *([_INTS] if ints else ()), *([_FLOATS] if floats else ()), *numbers]
         kind = filled[0] if filled else 0
     if kind in (_INTS, _FLOATS):
-        values = ints if kind == _INTS else floats
-        return AttributeDef(
-            name, kind, tuple(values) if len(values) <= MAX_LIST_ATTRIBUTE else None
-        )
+        numbered = ints if kind == _INTS else floats
+        if len(numbered) > MAX_LIST_ATTRIBUTE:
+            return AttributeDef(name, kind, None)
+        decoder.charge_items(len(numbered))
+        return AttributeDef(name, kind, tuple(numbered))
     if kind in (_INT, _FLOAT):
         return AttributeDef(name, kind, numbers.get(kind, 0 if kind == _INT else 0.0))
     return AttributeDef(name, kind, _content(decoder, kind, spans.get(kind, []), depth))
@@ -185,12 +196,13 @@ def _content(decoder: Decoder, kind: int, found: list[Span], depth: int) -> Attr
     return None
 
 
-def _floats(decoder: Decoder, span: Span) -> tuple[float, ...]:
-    size = span[1] - span[0]
-    if size % 4:
-        raise MalformedError(f"a list of floats of {size} bytes at byte {span[0]}")
-    decoder.charge_items(size // 4)
-    return struct.unpack(f"<{size // 4}f", decoder.buffer[span[0] : span[1]])
+def _floats(buffer: Buffer, span: Span) -> tuple[float, ...]:
+    """Packed floats, at most one more than are kept."""
+    start, end = span
+    if (end - start) % 4:
+        raise MalformedError(f"a list of floats of {end - start} bytes at byte {start}")
+    count = min((end - start) // 4, MAX_LIST_ATTRIBUTE + 1)
+    return struct.unpack(f"<{count}f", buffer[start : start + 4 * count])
 
 
 def _string(decoder: Decoder, span: Span) -> str | bytes | None:

@@ -10,6 +10,7 @@ from dippm_lite.onnx_reader import binding_errors as say
 from dippm_lite.onnx_reader.dimensions import (
     Expression,
     is_batch_like,
+    is_batch_name,
     normal_dim,
     parse_expression,
 )
@@ -100,23 +101,42 @@ class DimensionTable:
         self.set(name, axis, size)
 
     def apply_batch(self, size: int) -> None:
-        """The batch is every free leading dimension if no other is free; else the free ones with
-        a name like "batch", wherever they stand, or failing those the leading ones."""
+        """Bind the batch.
+
+        Raises:
+            InputError: it is fixed at another size, or there is none.
+        """
         if size <= 0:
             raise InputError(say.bad_batch(size))
-        free = self.free()
-        leading = [(name, axis) for name, axis in free if axis == 0]
-        targets = leading
-        if len(leading) < len(free):
-            named = [at for at in free if is_batch_like(self._symbol(*at) or "")]
-            unnamed = [at for at in leading if self._symbol(*at) is None]
-            targets = [*named, *unnamed] if named else leading
+        targets = self._batch_dims()
         if not targets:
             first = {n: self.size(n, 0) for n, dims in self.dims.items() if dims}
             if size not in first.values():
                 raise InputError(say.fixed_batch(size, self.dims, first))
         for name, axis in targets:
             self.set(name, axis, size)
+
+    def only_batch_is_free(self) -> bool:
+        """True where every free dimension leads and is the batch."""
+        free = self.free()
+        return all(axis == 0 for _, axis in free) and len(self._batch_dims()) == len(free)
+
+    def _batch_dims(self) -> list[tuple[str, int]]:
+        """The free leading dimensions, if no others are free. Else, and where a name shows which
+        one is the batch, those with a name like "batch", wherever they stand, and the unnamed
+        leading ones."""
+        free = self.free()
+        leading = [(name, axis) for name, axis in free if axis == 0]
+        shown = any(
+            isinstance(dim, str) and (is_batch_name(dim) or (axis > 0 and is_batch_like(dim)))
+            for dims in self.dims.values()
+            for axis, dim in enumerate(dims or ())
+        )
+        if len(leading) == len(free) and not shown:
+            return leading
+        named = [at for at in free if is_batch_like(self._symbol(*at) or "")]
+        unnamed = [at for at in leading if self._symbol(*at) is None]
+        return [*named, *unnamed] if named or shown else leading
 
     def agreed_batch(self) -> int:
         """What the caller's own bindings say of the batch; 1 where they say nothing."""

@@ -9,7 +9,7 @@ from math import ceil, floor
 
 from dippm_lite.onnx_reader.proto import Dim
 
-__all__ = ["Expression", "is_batch_like", "normal_dim", "parse_expression"]
+__all__ = ["Expression", "is_batch_like", "is_batch_name", "normal_dim", "parse_expression"]
 
 _PLACEHOLDER = re.compile(
     r"\s*|\?|-\d+|None|none|unk__\d+|unknown(_\d+)?|.*dynamic_axes_\d+|p2o\.DynamicDimension\.\d+"
@@ -17,7 +17,9 @@ _PLACEHOLDER = re.compile(
 """What exporters write for "no name": Keras, tf2onnx, PyTorch and Paddle among them. The same
 placeholder in two places doesn't mean the same size."""
 
-_BATCH_LIKE = re.compile(r"n|b|bs|nb|bsz|.*batch.*", re.IGNORECASE)
+_BATCH_WORD = r"bs|bsz|([a-z0-9]+[_.-])*batch([_.-]?(size|dim|axis|\d+))*"
+_BATCH_NAME = re.compile(_BATCH_WORD, re.IGNORECASE)
+_BATCH_LIKE = re.compile(f"n|b|nb|{_BATCH_WORD}", re.IGNORECASE)
 
 
 def normal_dim(dim: Dim) -> Dim:
@@ -32,6 +34,11 @@ def normal_dim(dim: Dim) -> Dim:
 def is_batch_like(name: str) -> bool:
     """True for the names that exporters give a batch: N, batch, batch_size, bs."""
     return _BATCH_LIKE.fullmatch(name) is not None
+
+
+def is_batch_name(name: str) -> bool:
+    """True for the names that can't be anything but a batch, which a single letter can."""
+    return _BATCH_NAME.fullmatch(name) is not None
 
 
 _TOKEN = re.compile(r"\s*(?:(\d+)|([A-Za-z_][\w.]*)|(//|[-+*/(),]))")
@@ -155,5 +162,7 @@ def parse_expression(text: str) -> Expression | None:
             return None
         tokens.append(match.group().strip())
         position = match.end()
+    if len(tokens) < 2:
+        return None
     expression = Expression(tuple(tokens))
-    return expression if len(tokens) > 1 and expression.is_valid() else None
+    return expression if expression.is_valid() else None

@@ -28,13 +28,17 @@ def read_external(folder: Path | None, where: ExternalDef, n_bytes: int) -> byte
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | _NO_WAIT)
     except OSError:
         return None
-    with os.fdopen(handle, "rb") as file:
+    try:
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode) or offset + n_bytes > status.st_size:
             return None
-        file.seek(offset)
-        content = file.read(n_bytes)
-    return content if len(content) == n_bytes else None
+        os.lseek(handle, offset, os.SEEK_SET)
+        content = os.read(handle, n_bytes)
+        return content if len(content) == n_bytes else None
+    except OSError:
+        return None
+    finally:
+        os.close(handle)
 
 
 _NO_WAIT = getattr(os, "O_NONBLOCK", 0)  # opening a named pipe must not hang

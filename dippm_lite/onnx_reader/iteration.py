@@ -11,13 +11,23 @@ from dippm_lite.errors import InputError
 from dippm_lite.graph import ABSENT, DType, ValueKind
 from dippm_lite.onnx_reader.draft import DraftNode, DraftValue, Mark
 from dippm_lite.onnx_reader.kinds import is_small, origin_of
+from dippm_lite.onnx_reader.names import quoted
 from dippm_lite.onnx_reader.shape_rules import TensorSequence
 from dippm_lite.onnx_reader.tensors import Tensor
 
 if TYPE_CHECKING:
     from dippm_lite.onnx_reader.walk import Walker
 
-__all__ = ["constant", "counter", "multiply", "same_type", "sliced", "stacked", "varying"]
+__all__ = [
+    "constant",
+    "counter",
+    "emitted",
+    "multiply",
+    "same_type",
+    "sliced",
+    "stacked",
+    "varying",
+]
 
 
 def same_type(a: Tensor, b: Tensor) -> bool:
@@ -56,22 +66,23 @@ def varying(walker: Walker, name: str, initial: int, tensor: Tensor, repeat: int
         tensor = Tensor(tensor.dtype, tensor.shape, None, tensor.bounded)
     on_host = value.kind is ValueKind.HOST and not tensor.dtype.is_floating and is_small(tensor)
     kind = ValueKind.HOST if on_host else ValueKind.ACTIVATION
-    return _emitted(walker, "Identity", (initial,), DraftValue(name, tensor, kind), repeat)
+    return emitted(walker, "Identity", (initial,), DraftValue(name, tensor, kind), repeat)
 
 
 def sliced(walker: Walker, name: str, whole: int, axis: int, repeat: int) -> int:
-    """One slice of a scanned value, without the axis that is scanned."""
+    """One slice of a scanned value, without the axis that is scanned (a scalar, against the
+    definition, has none)."""
     if whole == ABSENT:
         return ABSENT
     value = walker.draft.values[whole]
     shape = value.tensor.shape
     if shape is not None:
-        place = axis % len(shape)
+        place = axis % max(len(shape), 1)
         shape = (*shape[:place], *shape[place + 1 :])
     tensor = Tensor(value.tensor.dtype, shape, None, value.tensor.bounded)
     origin = origin_of("", "Slice", (value,))
     part = DraftValue(name, tensor, origin.kind(tensor), origin.constant_only, origin.rooted)
-    return _emitted(walker, "Slice", (whole,), part, repeat)
+    return emitted(walker, "Slice", (whole,), part, repeat)
 
 
 def stacked(
@@ -87,7 +98,7 @@ def stacked(
     tensor = Tensor(first.dtype, shape, None, first.bounded)
     whole = DraftValue(name, tensor, ValueKind.ACTIVATION)
     attributes = {"axis": axis, "new_axis": 1}
-    return _emitted(walker, "ConcatFromSequence", tuple(parts), whole, repeat, attributes)
+    return emitted(walker, "ConcatFromSequence", tuple(parts), whole, repeat, attributes)
 
 
 def multiply(walker: Walker, start: Mark, runs: int) -> None:
@@ -95,10 +106,10 @@ def multiply(walker: Walker, start: Mark, runs: int) -> None:
     for node in walker.draft.nodes[start.nodes :]:
         node.repeat *= runs
         if node.repeat > walker.limits.max_repeat:
-            raise InputError(f"node {node.name!r} would run {node.repeat} times in one inference")
+            raise InputError(f"node {quoted(node.name)} would run {node.repeat} times: implausible")
 
 
-def _emitted(
+def emitted(
     walker: Walker,
     op_type: str,
     inputs: tuple[int, ...],

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = ["listed", "quoted", "shape_text"]
+__all__ = ["listed", "plain", "quoted", "shape_text"]
 
 _MAX_CHARACTERS = 60
+_MAX_DIMS = 12
 
 
 def quoted(name: str, most: int = _MAX_CHARACTERS) -> str:
@@ -26,11 +27,13 @@ def listed(names: Iterable[str], most: int = 5) -> str:
 
 def shape_text(dims: Iterable[int | str | None]) -> str:
     """``(N, 3, ?, 224)``: an unnamed dimension is ``?``; a one-element shape keeps its comma."""
-    parts = ["?" if dim is None else _dim_text(dim) for dim in dims]
+    every = list(dims)
+    parts = ["?" if dim is None else plain(str(dim)) for dim in every[:_MAX_DIMS]]
+    if len(every) > _MAX_DIMS:
+        parts.append(f"... {len(every) - _MAX_DIMS} more")
     return f"({parts[0]},)" if len(parts) == 1 else f"({', '.join(parts)})"
 
 
-def _dim_text(dim: int | str) -> str:
-    if isinstance(dim, int):
-        return str(dim)
-    return dim if dim.isprintable() and len(dim) <= _MAX_CHARACTERS else quoted(dim)
+def plain(name: str) -> str:
+    """``name`` as it is where that is short and printable, else in quotes."""
+    return name if name.isprintable() and len(name) <= _MAX_CHARACTERS else quoted(name)

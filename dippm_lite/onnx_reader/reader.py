@@ -179,7 +179,7 @@ def _remark_on_file(model: ModelDef, damaged: int, notes: Notes) -> None:
 def _outputs(walker: Walker, scope: Scope, graph: GraphDef, notes: Notes) -> tuple[int, ...]:
     found = []
     for info in graph.outputs:
-        if not scope.sees(info.name):
+        if not info.name or not scope.sees(info.name):
             notes.count(Topic.MISSING_OUTPUT, info.name)
             continue
         index = walker.find(scope, info.name)

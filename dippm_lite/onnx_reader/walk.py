@@ -23,6 +23,7 @@ from dippm_lite.onnx_reader.order import topological
 from dippm_lite.onnx_reader.proto import FunctionDef, GraphDef, NodeDef, SparseTensorDef, TensorDef
 from dippm_lite.onnx_reader.scans import follow_scan
 from dippm_lite.onnx_reader.scope import Scope
+from dippm_lite.onnx_reader.sequence_maps import follow_sequence_map
 from dippm_lite.onnx_reader.shapes import ShapeFinder, typed
 from dippm_lite.onnx_reader.source import Source
 from dippm_lite.onnx_reader.stored import StoredValues, stored_value
@@ -248,4 +249,5 @@ _SPECIAL: Mapping[str, Callable[[Walker, NodeDef, Scope, int], None]] = {
     "If": follow_if,
     "Loop": follow_loop,
     "Scan": follow_scan,
+    "SequenceMap": follow_sequence_map,
 }
