@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import onnx_calls
 import pytest
 from contrib_cases import ATTENTION, CLASSICAL, FUSED, OTHERS, QUANTISED
-from onnxruntime_calls import Case, as_tensor, computed, f32, inferred
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnxruntime_calls import Case, as_tensor, computed, f32, i64, inferred
 
 
 @pytest.mark.parametrize(
@@ -58,3 +61,25 @@ def test_pooling_drops_windows_in_the_padding_in_every_opset_as_onnxruntime_does
         case = Case("MaxPool", [f32(1, 1, size)], attributes, domain="", opset=opset)
         (tensor,) = inferred(case, 0)
         assert tensor is not None and tensor.shape == computed(case)[0].shape
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 300), st.integers(1, 300), st.integers(1, 300), st.integers(1, 300))
+def test_resized_sizes_round_as_onnxruntime_rounds_them(
+    height: int, width: int, numerator: int, denominator: int
+) -> None:
+    image = f32(1, 1, height, width)
+    scale = np.float32(numerator) / np.float32(denominator)
+    if min(height, width) * scale >= 1 and scale < 4:
+        scales = np.array([1, 1, scale, scale], dtype=np.float32)
+        scaled = Case("Resize", [image, None, scales], {"mode": "nearest"}, domain="", opset=13)
+        (tensor,) = inferred(scaled, 8)
+        assert tensor is not None and tensor.shape == computed(scaled)[0].shape
+    wanted = i64(numerator, denominator)
+    for policy in ("not_larger", "not_smaller"):
+        attributes = {"axes": [2, 3], "keep_aspect_ratio_policy": policy}
+        sized = Case("Resize", [image, None, None, wanted], attributes, domain="", opset=18)
+        largest = max(numerator / height, denominator / width)
+        if largest < 4 and min(numerator / height, denominator / width) * min(height, width) >= 1:
+            (tensor,) = inferred(sized, 8)
+            assert tensor is not None and tensor.shape == computed(sized)[0].shape

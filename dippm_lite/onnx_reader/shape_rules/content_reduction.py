@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -44,7 +45,8 @@ def _prod(x: Array, axis: tuple[int, ...], keepdims: bool) -> Array:
 def _mean(x: Array, axis: tuple[int, ...], keepdims: bool) -> Array:
     if x.dtype.kind != "f":
         raise TypeError("how a mean of integers rounds isn't defined")
-    mean: Array = np.mean(x, axis=axis, keepdims=keepdims)
+    total = np.sum(x, axis=axis, keepdims=keepdims, dtype=np.float64)
+    mean: Array = total / np.float64(math.prod([x.shape[i] for i in axis]))
     return mean
 
 

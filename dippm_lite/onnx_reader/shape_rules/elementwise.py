@@ -60,8 +60,8 @@ def _identity(call: OpCall) -> Outputs:
 
 
 def _keep_along_axis(call: OpCall) -> Outputs:
-    """As :func:`keep`, for operators whose ``axis`` has to exist (``rank`` is one past the end,
-    where opset 12 and older flatten nothing)."""
+    """As :func:`keep`, for operators whose ``axis`` has to exist. Up to opset 12, where a tensor is
+    flattened to a matrix at the axis, it may also be the rank."""
     x = given(call, 0)
     if x.shape:
         axis = int_attribute(call, "axis", -1)

@@ -35,12 +35,12 @@ def _listed(call: OpCall, *names: str) -> int:
 
 
 def _rows(x: Tensor) -> Shape | None:
-    """The batch of (N, features); a vector is one row."""
+    """The batch of (N, features...); a vector is one row."""
     if x.shape is None:
         return None
-    if len(x.shape) not in (1, 2):
-        raise ShapeRuleError(f"input {x.shape} is not a table")
-    return x.shape[:1] if len(x.shape) == 2 else (1,)
+    if not x.shape:
+        raise ShapeRuleError("a scalar is not a table")
+    return x.shape[:1] if len(x.shape) > 1 else (1,)
 
 
 def _scores(rows: Shape | None, count: int) -> Shape | None:

@@ -91,12 +91,16 @@ def _sized(call: OpCall, shape: Shape, axes: Shape, wanted: Shape) -> Shape:
         return tuple(sizes)
     if policy not in ("not_larger", "not_smaller"):
         raise ShapeRuleError(f"keep_aspect_ratio_policy {quoted(policy)} is not known")
-    ratios = [size / shape[axis] for axis, size in zip(axes, wanted, strict=True) if shape[axis]]
+    ratios = [
+        np.float32(size) / np.float32(shape[axis])
+        for axis, size in zip(axes, wanted, strict=True)
+        if shape[axis]
+    ]
     if not ratios:
         return shape
     scale = min(ratios) if policy == "not_larger" else max(ratios)
     for axis in axes:
-        sizes[axis] = math.floor(scale * shape[axis] + 0.5)
+        sizes[axis] = math.floor(float(scale * np.float32(shape[axis])) + 0.5)
     return tuple(sizes)
 
 
