@@ -181,10 +181,55 @@ def while_loop(bound: int, limit: int = 2**63 - 1) -> onnx.ModelProto:
 
 
 def test_a_condition_that_counts_is_followed_to_its_end() -> None:
-    model = read(while_loop(12))
-    assert runs(model.graph) == {"MatMul": 12}
-    assert model.caveats == ()
+    for bound in (1, 12, 500):
+        model = read(while_loop(bound))
+        assert runs(model.graph) == {"MatMul": bound}
+        assert model.caveats == ()
     assert runs(read(while_loop(12, limit=5)).graph) == {"MatMul": 5}
+    assert runs(read(while_loop(12, limit=50)).graph) == {"MatMul": 12}
+
+
+def test_a_condition_that_never_ends_or_an_open_limit_is_an_assumed_count() -> None:
+    endless = read(while_loop(2**40))
+    assert runs(endless.graph) == {"MatMul": 1}
+    assert [type(caveat) for caveat in endless.caveats] == [AssumedTripCount]
+    proto = while_loop(12)
+    del proto.graph.initializer[0]
+    proto.graph.input.append(zoo.value("n", [], zoo.INT64))
+    assert [type(caveat) for caveat in read(proto).caveats] == [AssumedTripCount]
+
+
+def test_a_counter_that_the_loop_carries_is_followed_without_the_rest_of_the_body() -> None:
+    """As TensorFlow writes it: the count of steps comes from the shape of the input."""
+    body = zoo.graph(
+        [
+            zoo.node("Add", ["k", "one"], ["k2"]),
+            zoo.node("Less", ["k2", "steps"], ["on"]),
+            zoo.node("Gather", ["x", "k"], ["row"]),
+            zoo.node("MatMul", ["s", "w"], ["m"]),
+            zoo.node("Add", ["m", "row"], ["s2"]),
+        ],
+        [
+            zoo.value("i", [], zoo.INT64),
+            zoo.value("go", [], zoo.BOOL),
+            zoo.value("k", [], zoo.INT64),
+            zoo.value("s", [16]),
+        ],
+        [zoo.value("on", [], zoo.BOOL), zoo.value("k2", [], zoo.INT64), zoo.value("s2", [16])],
+    )
+    proto = zoo.model(
+        [
+            zoo.node("Shape", ["x"], ["shape"]),
+            zoo.node("Gather", ["shape", "zero"], ["steps"]),
+            zoo.node("Loop", ["", "", "zero", "start"], ["end", "y"], body=body),
+        ],
+        [zoo.value("x", ["T", 16]), zoo.value("start", [16])],
+        [zoo.value("y", None)],
+        [zoo.stored("zero", 0), zoo.stored("one", 1), zoo.weight("w", 16, 16)],
+    )
+    model = read(proto, dims={"T": 300})
+    assert runs(model.graph) == {"Gather": 300, "MatMul": 300, "Add": 300}
+    assert model.caveats == ()
 
 
 def test_nested_loops_multiply() -> None:

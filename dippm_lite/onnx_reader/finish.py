@@ -198,10 +198,11 @@ def _constant(tensor: Tensor) -> tuple[int, ...] | tuple[float, ...] | None:
 
 
 def _caveats(draft: Draft, graph: Graph, kept: Sequence[DraftValue]) -> tuple[Caveat, ...]:
+    used = {i for node in graph.nodes for i in node.inputs + node.outputs}.union(graph.outputs)
     unresolved = [
         value.name
-        for value, final in zip(kept, graph.values, strict=True)
-        if final.spec is None and value.is_tensor
+        for i, (value, final) in enumerate(zip(kept, graph.values, strict=True))
+        if final.spec is None and value.is_tensor and i in used
     ]
     bounded = [value.name for value in graph.values if value.bounded]
     found: list[Caveat] = []

@@ -19,6 +19,7 @@ from dippm_lite.onnx_reader.notes import Topic
 from dippm_lite.onnx_reader.proto import GraphDef, NodeDef
 from dippm_lite.onnx_reader.scope import Scope
 from dippm_lite.onnx_reader.tensors import Tensor
+from dippm_lite.onnx_reader.trip_count import counted_runs
 
 if TYPE_CHECKING:
     from dippm_lite.onnx_reader.walk import Walker
@@ -26,8 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["follow_loop"]
 
 _MAX_UNROLLED = 64
-"""Runs that are followed one by one, where the body alone can tell how many there are or its
-shapes change from run to run."""
+"""Runs that are followed one by one, where shapes change from run to run."""
 
 _MAX_SETTLING = 3
 """Times that a body is followed to find shapes which stay."""
@@ -57,6 +57,7 @@ class _Loop:
         self._repeat = repeat
         self._body = body
         self._label = walker.label(node)
+        self._has_limit = arguments[0] != ABSENT
         self._limit = walker.integer(arguments[0])
         self._condition = arguments[1]
         self._starts = True if arguments[1] == ABSENT else walker.truth(arguments[1])
@@ -71,28 +72,25 @@ class _Loop:
             return self._never()
         draft = walker.draft
         start = draft.mark()
-        first, kept = self._attempt([self._type_of(index) for index in self._initial])
-        runs = self._runs(walker.truth(first[0]))
-        if runs is not None and (runs == 1 or kept):
-            return self._finish(first, runs)
-        attempted = draft.mark()
-        exact = self._run_by_run()
-        if exact is not None:
-            draft.cut(start, attempted)
-            return exact
+        results, kept = self._attempt([self._type_of(index) for index in self._initial])
+        runs = self._runs(walker.truth(results[0]))
         if runs is None:
             draft.assumed_trips.append(self._label)
-            return self._finish(first, 1)
+            return self._finish(results, 1)
+        if runs == 1 or kept:
+            return self._finish(results, runs)
         draft.cut(start)
-        return self._settled(runs)
+        return self._run_by_run(runs) or self._settled(runs)
 
     def _type_of(self, index: int) -> Tensor:
         return UNKNOWN if index == ABSENT else self._walker.draft.values[index].tensor
 
     def _runs(self, goes_on: bool | None) -> int | None:
-        """The trip count, if the condition can't end the loop, or ends it after one run."""
-        if not self._starts or goes_on is None:
+        """The trip count; None where it depends on the data."""
+        if not self._starts or (self._limit is None and self._has_limit):
             return None
+        if goes_on is None:
+            return counted_runs(self._walker, self._body, self._scope, self._initial, self._limit)
         if not goes_on:
             return 1
         return self._limit if self._limit is not None and self._limit <= _MAX_TRIPS else None
@@ -145,26 +143,24 @@ class _Loop:
                 value.tensor = Tensor(value.tensor.dtype, value.tensor.shape, None, bounded=True)
         return self._finish(results, runs)
 
-    def _run_by_run(self) -> list[int] | None:
-        """Follow each run with what is known of it; None where that doesn't tell when to stop, or
-        takes too long."""
+    def _run_by_run(self, runs: int) -> list[int] | None:
+        """Follow each run with what is known of it; None where they are too many."""
         walker = self._walker
+        if runs > _MAX_UNROLLED:
+            return None
         start = walker.draft.mark()
         state = self._initial
         collected: list[list[int]] = [[] for _ in self._body.outputs[1 + self._carried :]]
-        for run in range(_MAX_UNROLLED if self._starts else 0):
+        for run in range(runs):
             arguments = [constant(walker, run), constant(walker, True), *state]
             results = walker.body(self._body, self._scope, self._label, arguments, self._repeat)
             state = results[1 : 1 + self._carried]
             for parts, index in zip(collected, results[1 + self._carried :], strict=True):
                 parts.append(index)
-            goes_on = walker.truth(results[0])
-            if goes_on is None or not walker.may_unroll():
-                break
-            if not goes_on or run + 1 == self._limit:
-                return [*state, *(self._stack(parts[0], parts, run + 1) for parts in collected)]
-        walker.draft.cut(start)
-        return None
+            if not walker.may_unroll():
+                walker.draft.cut(start)
+                return None
+        return [*state, *(self._stack(parts[0], parts, runs) for parts in collected)]
 
     def _never(self) -> list[int]:
         """No run: the variables keep their initial values, the scan outputs are empty."""
