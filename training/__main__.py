@@ -1,8 +1,4 @@
-"""``python -m training VERB``: every step from architectures and measurements to a bundle.
-
-A verb is a module with ``add_parser(verbs)``, which adds its parser and sets ``run``, a function
-from the parsed options to an exit code. It imports what is heavy when it runs, not before.
-"""
+"""``python -m training VERB``: everything that makes what the package ships."""
 
 from __future__ import annotations
 
@@ -11,19 +7,19 @@ import importlib
 import sys
 from collections.abc import Sequence
 
-__all__ = ["VERBS", "main"]
+_COMMANDS = ("training.kernels.command",)
+"""Modules that add a verb each, by ``add_parser(verbs)``; a verb's parser sets ``handler``, which
+takes the parsed arguments and returns the exit code."""
 
-VERBS = ("training.corpus.commands",)
 
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one verb; returns its exit code."""
-    parser = argparse.ArgumentParser(prog="python -m training", description="From architectures and measurements to a bundle.")
-    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
-    for module in VERBS:
-        importlib.import_module(module).add_parser(verbs)
-    options = parser.parse_args(arguments)
-    code: int = options.run(options)
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one verb; ``argv`` are the arguments without the program's name."""
+    parser = argparse.ArgumentParser(prog="python -m training", description=__doc__)
+    verbs = parser.add_subparsers(required=True, metavar="VERB")
+    for name in _COMMANDS:
+        importlib.import_module(name).add_parser(verbs)
+    arguments = parser.parse_args(argv)
+    code: int = arguments.handler(arguments)
     return code
 
 

@@ -1,0 +1,1 @@
+"""Measured kernels to kernel latency models: ``python -m training kernels fit|evaluate``."""
