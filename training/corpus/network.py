@@ -19,8 +19,11 @@ class InputSpec:
     dtype: torch.dtype = torch.float32
 
     def example(self, batch_size: int) -> torch.Tensor:
-        """Zeros of shape ``(batch_size, *shape)``: valid as an image and as a token."""
-        return torch.zeros((batch_size, *self.shape), dtype=self.dtype)
+        """Zeros of shape ``(batch_size, *shape)``: valid as an image and as a token.
+
+        It is one zero with stride 0: a cache of keys and values can be as large as a network.
+        """
+        return torch.zeros((), dtype=self.dtype).expand(batch_size, *self.shape)
 
 
 @dataclass(frozen=True, slots=True)

@@ -232,7 +232,7 @@ def _export_dynamo(
         shapes = (shapes,)
     program = torch.onnx.export(
         module,
-        arguments,
+        tuple(argument.contiguous() for argument in arguments),
         dynamo=True,
         opset_version=opset,
         input_names=input_names,
