@@ -7,7 +7,7 @@ import importlib
 import sys
 from collections.abc import Sequence
 
-_COMMANDS = ("training.kernels.command",)
+_COMMANDS = ("training.corpus.commands", "training.kernels.command")
 """Modules that add a verb each, by ``add_parser(verbs)``; a verb's parser sets ``handler``, which
 takes the parsed arguments and returns the exit code."""
 

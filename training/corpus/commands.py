@@ -31,7 +31,7 @@ def add_parser(verbs: Any) -> None:
         "--canonical", action="store_true", help="short tensor names, no node names"
     )
     export.add_argument("--output", type=Path, required=True, metavar="FILE")
-    export.set_defaults(run=_export)
+    export.set_defaults(handler=_export)
 
     build = commands.add_parser("build", help="export the networks of the plan, resumably")
     build.add_argument("--source", action="append", default=[], help="a part of the plan; repeat")
@@ -40,17 +40,17 @@ def add_parser(verbs: Any) -> None:
     build.add_argument("--sample", type=int, metavar="N", help="rebuild N records and compare them")
     build.add_argument("--retry", action="store_true", help="try again what failed before")
     build.add_argument("--workers", type=int, default=2)
-    build.set_defaults(run=_build)
+    build.set_defaults(handler=_build)
 
     pack = commands.add_parser("pack", help="merge duplicates and write the records")
     pack.add_argument("--work", type=Path, required=True)
     pack.add_argument("--output", type=Path, default=RECORDS)
-    pack.set_defaults(run=_pack)
+    pack.set_defaults(handler=_pack)
 
     stats = commands.add_parser("stats", help="count the records")
     stats.add_argument("--records", type=Path, default=RECORDS)
     stats.add_argument("--format", choices=("text", "json"), default="text")
-    stats.set_defaults(run=_stats)
+    stats.set_defaults(handler=_stats)
 
 
 def _export(options: argparse.Namespace) -> int:
