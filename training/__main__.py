@@ -7,7 +7,13 @@ import importlib
 import sys
 from collections.abc import Sequence
 
-_COMMANDS = ("training.corpus.commands", "training.kernels.command")
+from dippm_lite.errors import DippmError
+
+_COMMANDS = (
+    "training.corpus.commands",
+    "training.datasets.splits_commands",
+    "training.kernels.command",
+)
 """Modules that add a verb each, by ``add_parser(verbs)``; a verb's parser sets ``handler``, which
 takes the parsed arguments and returns the exit code."""
 
@@ -19,7 +25,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     for name in _COMMANDS:
         importlib.import_module(name).add_parser(verbs)
     arguments = parser.parse_args(argv)
-    code: int = arguments.handler(arguments)
+    try:
+        code: int = arguments.handler(arguments)
+    except DippmError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return error.exit_code
     return code
 
 
