@@ -8,14 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from dippm_lite.caveats import Caveat
+from dippm_lite.caveats import Caveat, NothingOnGpu, UnknownOps
 from dippm_lite.execution import Precision, Runtime
 from dippm_lite.graph import Graph
 from dippm_lite.kernels import Kernel
 from dippm_lite.liveness import Liveness, peak, weight_sizes
-from dippm_lite.lowering import lower
+from dippm_lite.lowering import Lowering, lower
 from dippm_lite.onnx_reader import ReadModel, read_graph
-from dippm_lite.op_costs import graph_macs, graph_params, graph_weight_bytes
+from dippm_lite.op_costs import find_rule, graph_macs, graph_params, graph_weight_bytes
 from dippm_lite.prediction import Arithmetic, InputTensor, StaticAnalysis
 
 __all__ = ["Analysis", "analyse"]
@@ -99,8 +99,24 @@ def analyse_graph(read: ReadModel, model: str, runtime: Runtime, precision: Prec
             kernels=sum(kernel.repeat for kernel in lowered.kernels),
             ops=dict(sorted(ops.items(), key=lambda item: (-item[1], item[0]))),
         ),
-        caveats=read.caveats,
+        caveats=read.caveats + _cost_caveats(graph, lowered),
     )
+
+
+def _cost_caveats(graph: Graph, lowered: Lowering) -> tuple[Caveat, ...]:
+    """Operators without a cost rule, and the case that no kernel is launched at all. Unknown
+    shapes are the reader's to report."""
+    unknown = Counter(
+        f"{node.domain}::{node.op_type}" if node.domain else node.op_type
+        for kernel in lowered.kernels
+        if kernel.unknown
+        for node in (graph.nodes[index] for index in kernel.nodes)
+        if find_rule(node) is None
+    )
+    caveats: list[Caveat] = [UnknownOps(tuple(unknown.most_common()))] if unknown else []
+    if not lowered.kernels:
+        caveats.append(NothingOnGpu(tuple(dict.fromkeys(node.op_type for node in graph.nodes))))
+    return tuple(caveats)
 
 
 def _label(source: str | os.PathLike[str] | bytes | BinaryIO, graph: Graph) -> str:

@@ -15,7 +15,6 @@ from dippm_lite.caveats import (
     Caveat,
     DoesNotFit,
     ExtrapolatedKernels,
-    NothingOnGpu,
     OutOfRange,
     UncalibratedInterval,
 )
@@ -189,8 +188,6 @@ class Predictor:
         self, analysis: Analysis, composed: ComposedLatency, memory_mib: Estimate
     ) -> tuple[Caveat, ...]:
         caveats: list[Caveat] = []
-        if not analysis.kernels:
-            caveats.append(NothingOnGpu(tuple(analysis.static.ops)))
         if composed.extrapolated_share > 0:
             caveats.append(
                 ExtrapolatedKernels(composed.extrapolated_classes, composed.extrapolated_share)
