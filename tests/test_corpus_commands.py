@@ -7,7 +7,7 @@ import json
 import onnx
 import pytest
 
-from training.__main__ import main
+from training.__main__ import VERBS, main
 
 
 def test_export_writes_a_file_that_onnx_reads(tmp_path, capsys):
@@ -41,3 +41,12 @@ def test_an_unknown_verb_is_a_usage_error(capsys):
         main(["corpse"])
     assert stopped.value.code == 2
     assert "corpse" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_that_the_help_lists_has_a_parser(verb, capsys):
+    for arguments in ([], [verb]):
+        with pytest.raises(SystemExit) as stopped:
+            main([*arguments, "--help"])
+        assert stopped.value.code == 0
+        assert verb in capsys.readouterr().out
