@@ -31,9 +31,14 @@ def test_build_pack_stats_and_sample_agree(tmp_path, capsys, monkeypatch):
     assert counts["by_family"] == {"gan": 1, "gru": 1}
     assert main(["corpus", "stats", "--records", records]) == 0
     assert "       1 gan" in capsys.readouterr().out
-    build = ["corpus", "build", "--work", work, "--output", records, "--sample", "2"]
+    build = ["corpus", "build", "--output", records, "--sample", "2"]
     assert main(build) == 0
     assert "2 of 2 records rebuilt identically" in capsys.readouterr().out
+
+
+def test_building_without_a_folder_is_a_usage_error(capsys):
+    assert main(["corpus", "build", "--source", "plain"]) == 2
+    assert "give --work FOLDER" in capsys.readouterr().err
 
 
 def test_an_unknown_verb_is_a_usage_error(capsys):

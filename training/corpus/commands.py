@@ -35,7 +35,7 @@ def add_parser(verbs: Any) -> None:
 
     build = commands.add_parser("build", help="export the networks of the plan, resumably")
     build.add_argument("--source", action="append", default=[], help="a part of the plan; repeat")
-    build.add_argument("--work", type=Path, required=True, help="folder of what is built so far")
+    build.add_argument("--work", type=Path, help="folder of what is built so far")
     build.add_argument("--output", type=Path, help="pack the records into this folder at the end")
     build.add_argument("--sample", type=int, metavar="N", help="rebuild N records and compare them")
     build.add_argument("--retry", action="store_true", help="try again what failed before")
@@ -77,6 +77,9 @@ def _build(options: argparse.Namespace) -> int:
             print(f"{name}: {reason}", file=sys.stderr)
         print(f"{options.sample - len(differing)} of {options.sample} records rebuilt identically")
         return 1 if differing else 0
+    if options.work is None:
+        print("error: no folder to build in: give --work FOLDER", file=sys.stderr)
+        return 2
     names = plan(tuple(options.source))
     build(names, options.work, workers=options.workers, retry=options.retry)
     if options.output is not None:
