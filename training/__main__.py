@@ -13,6 +13,7 @@ __all__ = ["VERBS", "main"]
 
 VERBS: Mapping[str, tuple[str, str]] = {
     "corpus": ("training.corpus.commands", "networks as weightless ONNX files and records"),
+    "data": ("training.datasets.data_commands", "measurements of others: fetch, list, look into"),
     "splits": (
         "training.datasets.splits_commands",
         "what is trained on and what is tested on",
