@@ -14,6 +14,7 @@ from dippm_lite.op_costs.costs import (
     is_free,
     node_cost,
     node_macs,
+    nodes_at_load,
     other_flops,
     runs_on_gpu,
 )
@@ -43,6 +44,7 @@ __all__ = [
     "matmul_inner",
     "node_cost",
     "node_macs",
+    "nodes_at_load",
     "other_flops",
     "parse_einsum",
     "runs_on_gpu",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from dippm_lite.graph import ABSENT, Graph, OpNode, ValueKind
-from dippm_lite.kernels import OpCost
+from dippm_lite.kernels import KernelKind, OpCost
 from dippm_lite.op_costs.contrib_table import CONTRIB_RULES
 from dippm_lite.op_costs.onnx_table import ONNX_RULES
 from dippm_lite.op_costs.rules import OpRule, UnknownShapeError, Work
@@ -16,13 +16,26 @@ __all__ = [
     "is_free",
     "node_cost",
     "node_macs",
+    "nodes_at_load",
     "other_flops",
     "runs_on_gpu",
 ]
 
+_RANDOM = frozenset(
+    {"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike"}
+    | {"Multinomial", "Bernoulli"}
+)
+
+_HOST_DOMAINS = frozenset({"ai.onnx.contrib", "com.microsoft.extensions"})
+"""onnxruntime-extensions: tokenizers, image and audio codecs, all of them on the CPU."""
+
+_ON_HOST = OpRule(KernelKind.OTHER, "extension", work=Work.HOST)
+
 
 def find_rule(node: OpNode) -> OpRule | None:
     """The row of the operator table for ``node``; None for an operator that has none."""
+    if node.domain in _HOST_DOMAINS:
+        return _ON_HOST
     return ONNX_RULES.get(node.key) or CONTRIB_RULES.get(node.key)
 
 
@@ -38,6 +51,33 @@ def is_computed_at_load(graph: Graph, node: OpNode) -> bool:
     or weights prepared from other weights (transposed, cast, dequantised)."""
     outputs = [graph.values[v].kind for v in node.outputs if v != ABSENT]
     return bool(outputs) and all(k in (ValueKind.WEIGHT, ValueKind.HOST) for k in outputs)
+
+
+def nodes_at_load(graph: Graph) -> frozenset[int]:
+    """Nodes whose results no input's data goes into: shape arithmetic, weights prepared from other
+    weights, and what follows from both (position embeddings, causal masks, zero initial states).
+
+    One inference after another, they give the same once the shapes are bound, so they are done
+    before the first. Eager PyTorch does repeat those on the device, a handful of small kernels, but
+    files traced at fixed shapes no longer show them.
+    """
+    changing = set(graph.inputs)
+    at_load = []
+    for i, node in enumerate(graph.nodes):
+        if is_computed_at_load(graph, node) or (
+            node.op_type not in _RANDOM
+            and changing.isdisjoint(node.inputs)
+            and not _is_source(node)
+        ):
+            at_load.append(i)
+        else:
+            changing.update(v for v in node.outputs if v != ABSENT)
+    return frozenset(at_load)
+
+
+def _is_source(node: OpNode) -> bool:
+    """True for an operator without inputs: only a Constant gives the same every time."""
+    return all(v == ABSENT for v in node.inputs) and node.op_type != "Constant"
 
 
 def is_free(graph: Graph, node: OpNode) -> bool:

@@ -191,7 +191,6 @@ _GATHERS: dict[str, str] = {
     "GatherElements": "gather_elements",
     "GatherND": "gather_nd",
     "OneHot": "one_hot",
-    "Slice": "slice",
 }
 
 _SCATTERS: dict[str, str] = {
@@ -318,6 +317,7 @@ ONNX_RULES: dict[OpKey, OpRule] = dict(
         *_rows(KernelKind.RESIZE, _RESIZES, _PLAIN),
         *_rows(KernelKind.OTHER, _OTHERS, _PLAIN),
         *_moves(KernelKind.DATA_MOVEMENT, _MOVEMENTS, sparse=False),
+        *_moves(KernelKind.DATA_MOVEMENT, {"Slice": "slice"}, sparse=True),
         *_moves(KernelKind.GATHER, _GATHERS, sparse=True),
         *_moves(KernelKind.GATHER, _SCATTERS, sparse=False),
         *((("", op_type), rule) for op_type, rule in _MATRIX.items()),

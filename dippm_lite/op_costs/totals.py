@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dippm_lite.graph import Graph, TensorSpec
+from dippm_lite.op_costs.costs import node_macs, nodes_at_load
 from dippm_lite.op_costs.onnx_table import ELEMENTWISE
-from dippm_lite.op_costs.costs import is_computed_at_load, node_macs
 from dippm_lite.op_costs.rules import UnknownShapeError
 
 __all__ = ["graph_macs", "graph_params", "graph_weight_bytes"]
@@ -17,8 +17,9 @@ def graph_macs(graph: Graph) -> int:
     neither are operators that are unknown or have unknown shapes, which ``lowering`` marks.
     """
     total = 0
-    for node in graph.nodes:
-        if is_computed_at_load(graph, node):
+    at_load = nodes_at_load(graph)
+    for i, node in enumerate(graph.nodes):
+        if i in at_load:
             continue
         try:
             total += node_macs(graph, node) * node.repeat
