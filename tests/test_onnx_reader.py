@@ -193,6 +193,19 @@ def test_what_no_output_needs_is_left_out_and_said() -> None:
     assert "1 node that no output needs" in notes(model)
 
 
+def test_an_absent_output_does_not_keep_a_dead_node_alive() -> None:
+    proto = zoo.model(
+        [
+            zoo.node("LSTM", ["x", "w", "r"], ["", "dead", ""], hidden_size=8),
+            zoo.node("Clip", ["x", "", "hi"], ["y"]),
+        ],
+        [zoo.value("x", [5, 2, 4])],
+        [zoo.value("y", None)],
+        [zoo.stored("hi", 6, np.float32), zoo.weight("w", 1, 32, 4), zoo.weight("r", 1, 32, 8)],
+    )
+    assert ops(read(proto).graph) == ["Clip"]
+
+
 def test_nodes_out_of_order_are_sorted() -> None:
     proto = zoo.model(
         [zoo.node("Neg", ["a"], ["y"]), zoo.node("Relu", ["x"], ["a"])],

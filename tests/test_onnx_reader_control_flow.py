@@ -80,6 +80,20 @@ def test_a_condition_on_shapes_is_known_once_they_are_bound() -> None:
     assert runs(read(proto, batch_size=8).graph) == {"Neg": 1}
 
 
+def test_what_an_open_condition_is_computed_from_is_kept() -> None:
+    proto = zoo.branches(None)
+    proto.graph.input.pop()
+    proto.graph.initializer.append(zoo.stored("bound", 1.0, np.float32))
+    first = [
+        zoo.node("ReduceMax", ["x"], ["m"], keepdims=0),
+        zoo.node("Less", ["m", "bound"], ["c"]),
+    ]
+    nodes = [*first, *proto.graph.node]
+    del proto.graph.node[:]
+    proto.graph.node.extend(nodes)
+    assert runs(read(proto).graph) == {"ReduceMax": 1, "Less": 1, "MatMul": 1}
+
+
 def test_inner_names_hide_outer_ones_and_end_with_the_branch() -> None:
     then_branch = zoo.graph([zoo.node("Relu", ["h"], ["t"])], [], [zoo.value("t", None)])
     inner = [zoo.node("Concat", ["x", "x"], ["h"], axis=0), zoo.node("Neg", ["h"], ["e"])]

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from dippm_lite.graph import ValueKind
+from dippm_lite.graph import ABSENT, ValueKind
 from dippm_lite.onnx_reader.draft import DraftNode, DraftValue
 from dippm_lite.onnx_reader.functions import bound_attributes
 from dippm_lite.onnx_reader.proto import GraphDef, NodeDef
@@ -26,7 +26,7 @@ def follow_if(walker: Walker, node: NodeDef, scope: Scope, repeat: int) -> None:
         walker.call(node, scope, repeat)
         return
     label = walker.label(node)
-    condition = walker.truth(walker.find(scope, node.inputs[0]) if node.inputs else -1)
+    condition = walker.truth(walker.find(scope, node.inputs[0]) if node.inputs else ABSENT)
     if condition is not None:
         taken = then_branch if condition else else_branch
         walker.bind_outputs(node, scope, walker.body(taken, scope, label, (), repeat))
@@ -44,6 +44,7 @@ def follow_if(walker: Walker, node: NodeDef, scope: Scope, repeat: int) -> None:
         draft.cut(start, middle)
         results = others
     draft.chosen_branches.append(label)
+    draft.conditions.append(walker.find(scope, node.inputs[0]) if node.inputs else ABSENT)
     walker.bind_outputs(node, scope, results)
 
 

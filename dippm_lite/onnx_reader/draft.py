@@ -53,12 +53,14 @@ class DraftNode:
 @dataclass(slots=True)
 class Draft:
     """All values and calls so far, and the choices made on the way: Ifs whose costlier branch was
-    taken, loops whose trip count was assumed."""
+    taken, loops whose trip count was assumed, and the conditions that would decide them, which
+    have to be computed although no output is made of them."""
 
     values: list[DraftValue] = field(default_factory=list)
     nodes: list[DraftNode] = field(default_factory=list)
     chosen_branches: list[str] = field(default_factory=list)
     assumed_trips: list[str] = field(default_factory=list)
+    conditions: list[int] = field(default_factory=list)
 
     def add(self, value: DraftValue) -> int:
         """The index of a new value."""
@@ -67,7 +69,12 @@ class Draft:
 
     def mark(self) -> Mark:
         """The present state, to cut back to."""
-        return Mark(len(self.nodes), len(self.chosen_branches), len(self.assumed_trips))
+        return Mark(
+            len(self.nodes),
+            len(self.chosen_branches),
+            len(self.assumed_trips),
+            len(self.conditions),
+        )
 
     def cut(self, start: Mark, stop: Mark | None = None) -> None:
         """Take back what was added between two marks. Values stay: they are numbered already, and
@@ -75,6 +82,7 @@ class Draft:
         del self.nodes[start.nodes : stop.nodes if stop else None]
         del self.chosen_branches[start.branches : stop.branches if stop else None]
         del self.assumed_trips[start.trips : stop.trips if stop else None]
+        del self.conditions[start.conditions : stop.conditions if stop else None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,3 +92,4 @@ class Mark:
     nodes: int
     branches: int
     trips: int
+    conditions: int

@@ -15,6 +15,7 @@ from dippm_lite.caveats import (
 )
 from dippm_lite.errors import InputError
 from dippm_lite.graph import (
+    ABSENT,
     MAX_CONSTANT_ELEMENTS,
     DType,
     Graph,
@@ -75,14 +76,16 @@ def finish(draft: Draft, frame: Frame, notes: Notes) -> tuple[Graph, tuple[Cavea
 
 
 def _live(draft: Draft, frame: Frame) -> list[DraftNode]:
-    """The calls that an output depends on; all of them, where the graph has no outputs."""
+    """The calls that an output or a condition depends on; all of them, where the graph has no
+    outputs."""
     if not frame.outputs:
         return draft.nodes
-    needed = set(frame.outputs)
+    needed = {*frame.outputs, *draft.conditions} - {ABSENT}
     live = []
     for node in reversed(draft.nodes):
         if not needed.isdisjoint(node.outputs):
             needed.update(node.inputs)
+            needed.discard(ABSENT)
             live.append(node)
     return live[::-1]
 

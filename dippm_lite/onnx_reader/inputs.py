@@ -20,6 +20,7 @@ from dippm_lite.onnx_reader.tensors import Tensor
 
 __all__ = ["declared_input", "dimension_names", "input_value", "true_inputs"]
 
+_MAX_RANK = 64  # numpy's limit; onnxruntime and TensorRT stop at 8 or fewer for most operators
 _FIRST_OVERRIDABLE = 4  # IR version from which an initializer that is an input is a mere default
 
 
@@ -48,10 +49,16 @@ def true_inputs(model: ModelDef, graph: GraphDef, notes: Notes) -> list[ValueInf
 
 def declared_input(info: ValueInfoDef, read: Container[str]) -> InputDecl:
     """The dimensions that have to be bound. A sequence or a map may stay unknown, and so may
-    what no node reads."""
+    what no node reads.
+
+    Raises:
+        InputError: it has more dimensions than any tensor.
+    """
     held = info.type
     while held.kind in ("optional", "sequence") and held.element is not None:
         held = held.element
+    if held.dims is not None and len(held.dims) > _MAX_RANK:
+        raise InputError(f"input {quoted(info.name)} has {len(held.dims):,} dimensions")
     plain = info.type.kind in ("tensor", "sparse", "unset", "optional")
     return InputDecl(info.name, held.dims, plain and info.name in read)
 

@@ -106,7 +106,8 @@ def multiply(walker: Walker, start: Mark, runs: int) -> None:
     for node in walker.draft.nodes[start.nodes :]:
         node.repeat *= runs
         if node.repeat > walker.limits.max_repeat:
-            raise InputError(f"node {quoted(node.name)} would run {node.repeat} times: implausible")
+            name = quoted(node.name or node.op_type)
+            raise InputError(f"node {name} would run {node.repeat} times: implausible")
 
 
 def emitted(

@@ -76,6 +76,7 @@ class _Loop:
         runs = self._runs(walker.truth(results[0]))
         if runs is None:
             draft.assumed_trips.append(self._label)
+            draft.conditions += (self._condition, results[0])
             return self._finish(results, 1)
         if runs == 1 or kept:
             return self._finish(results, runs)

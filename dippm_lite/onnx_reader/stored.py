@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dippm_lite.graph import ValueKind
+from dippm_lite.graph import DType, ValueKind
 from dippm_lite.onnx_reader.content import stored_tensor
 from dippm_lite.onnx_reader.draft import Draft, DraftValue
 from dippm_lite.onnx_reader.element_types import dtype_of
-from dippm_lite.onnx_reader.kinds import stored_kind
+from dippm_lite.onnx_reader.kinds import is_small, stored_kind
 from dippm_lite.onnx_reader.notes import Notes, Topic
 from dippm_lite.onnx_reader.proto import SparseTensorDef, TensorDef
 from dippm_lite.onnx_reader.scope import StoredDef
@@ -14,6 +14,9 @@ from dippm_lite.onnx_reader.source import Source
 from dippm_lite.onnx_reader.tensors import Tensor
 
 __all__ = ["StoredValues", "stored_value"]
+
+_SHAPE_TYPES = (DType.INT64, DType.INT32, DType.BOOL)
+"""What axes, shapes and conditions are made of: without such a content, shapes may be lost."""
 
 
 class StoredValues:
@@ -40,7 +43,7 @@ class StoredValues:
             tensor = Tensor(dtype_of(stored.values.data_type), stored.dims)
         else:
             tensor, missing = stored_tensor(self._source.buffer, self._source.folder, stored)
-            if missing and not tensor.dtype.is_floating and not tensor.dtype.is_quantized:
+            if missing and tensor.dtype in _SHAPE_TYPES and is_small(tensor):
                 self._notes.count(Topic.UNREADABLE, name)
         index = self._draft.add(stored_value(name, tensor))
         self._known[id(stored)] = index

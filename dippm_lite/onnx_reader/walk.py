@@ -153,13 +153,8 @@ class Walker:
         for info, index in zip(graph.inputs, arguments, strict=False):
             inner.values[info.name] = index
         self.follow(graph.nodes, inner, repeat)
-        results = []
-        for info in graph.outputs:
-            index = self.find(inner, info.name)
-            results.append(
-                self.draft.add(DraftValue("", UNKNOWN, _UNKNOWN)) if index < 0 else index
-            )
-        return results
+        found = [self.find(inner, info.name) for info in graph.outputs]
+        return [self._unknown(inner, "") if index == ABSENT else index for index in found]
 
     def find(self, scope: Scope, name: str) -> int:
         """The value that ``name`` means in ``scope``; ABSENT for the empty name."""
@@ -176,9 +171,7 @@ class Walker:
                 return index
             at = at.parent
         self.notes.count(Topic.DANGLING, name)
-        tensor = typed(scope.declared.get(name), self._binding) or UNKNOWN
-        index = self.draft.add(DraftValue(name, tensor, _UNKNOWN))
-        scope.values[name] = index
+        index = scope.values[name] = self._unknown(scope, name)
         return index
 
     def bind_outputs(self, node: NodeDef, scope: Scope, results: Sequence[int]) -> None:
@@ -187,10 +180,7 @@ class Walker:
             if not name:
                 continue
             index = results[position] if position < len(results) else ABSENT
-            if index == ABSENT:
-                tensor = typed(scope.declared.get(name), self._binding) or UNKNOWN
-                index = self.draft.add(DraftValue(name, tensor, _UNKNOWN))
-            self._bind(scope, name, index)
+            self._bind(scope, name, self._unknown(scope, name) if index == ABSENT else index)
 
     def opset(self, node: NodeDef, scope: Scope) -> int:
         """The version of a node's domain; 1 where the file imports none."""
@@ -221,6 +211,11 @@ class Walker:
         """False once following loops run by run has taken its share of all calls."""
         return self._calls_left > self._unrolled_until
 
+    def _unknown(self, scope: Scope, name: str) -> int:
+        """A value that nothing produces, taken as computed; its type is what the file declares."""
+        tensor = typed(scope.declared.get(name), self._binding) or UNKNOWN
+        return self.draft.add(DraftValue(name, tensor, ValueKind.ACTIVATION))
+
     def _bind(self, scope: Scope, name: str, index: int) -> None:
         if name in scope.values:
             self.notes.count(Topic.DUPLICATE_VALUE, name)
@@ -240,9 +235,6 @@ class Walker:
                 plain[attribute.name] = value
         return plain, tensors
 
-
-_UNKNOWN = ValueKind.ACTIVATION
-"""A value of unknown origin is taken as computed."""
 
 _SPECIAL: Mapping[str, Callable[[Walker, NodeDef, Scope, int], None]] = {
     "Constant": Walker.constant,
