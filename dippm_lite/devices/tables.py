@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from dippm_lite.devices.mig_tables import A100_40GB_PROFILES, A100_80GB_PROFILES
+from dippm_lite.devices.other_tables import OTHER_CARDS
 from dippm_lite.devices.spec import DeviceSpec, MigProfile
 from dippm_lite.errors import InputError
 from dippm_lite.execution import MathMode
@@ -64,15 +65,17 @@ def _a100(
 
 
 # name, title, bytes/s, TDP, idle (readings: 46-54, 54-65, 30-36 and 49-67 W), profiles
-_ALL = (
+_A100S = (
     _a100("a100-sxm4-40gb", "A100 SXM4 40 GB", 1555e9, 400, 50, A100_40GB_PROFILES),
     _a100("a100-sxm4-80gb", "A100 SXM4 80 GB", 2039e9, 400, 59, A100_80GB_PROFILES),
     _a100("a100-pcie-40gb", "A100 PCIe 40 GB", 1555e9, 250, 33, A100_40GB_PROFILES),
     _a100("a100-pcie-80gb", "A100 PCIe 80 GB", 1935e9, 300, 54, A100_80GB_PROFILES),
 )
 
-DEVICES: Mapping[str, DeviceSpec] = MappingProxyType({device.name: device for device in _ALL})
-"""Whole cards by canonical name."""
+DEVICES: Mapping[str, DeviceSpec] = MappingProxyType(
+    {device.name: device for device in (*_A100S, *OTHER_CARDS)}
+)
+"""Whole cards by canonical name: the A100s, then those whose measurements help to train."""
 
 ALIASES: Mapping[str, str] = MappingProxyType(
     {"a100": "a100-sxm4-40gb", "a100-40gb": "a100-sxm4-40gb", "a100-80gb": "a100-sxm4-80gb"}
