@@ -242,7 +242,8 @@ def _written_in_place(index: GraphIndex, steps: list[Step]) -> list[Step]:
     return [
         replace(step, view=True)
         if step.op == "cat"
-        and len(step.inputs) == len(index.inputs[step.nodes[-1]])
+        and isinstance(step.dims, ElementDims)
+        and step.dims.operands == len(step.inputs)
         and all(v in made and uses[v] == 1 and v not in index.held for v in step.inputs)
         else step
         for step in steps

@@ -3,24 +3,11 @@
 Every value gets a layout (sizes and strides). A view costs nothing until something reads it that
 can't take its strides; then a copy is launched. In eager PyTorch each reader makes its own copy, as
 ATen's operators call ``contiguous`` or ``reshape`` for themselves; an engine makes it once.
-
-What ATen's CUDA operators take, from their sources:
-
-- elementwise operators, reductions, concatenation and indexing take any strides; elementwise
-  results keep the order of axes of their operands (TensorIterator);
-- layer norm, group norm, softmax and cuDNN's recurrent layers make their input contiguous;
-- convolution, pooling, resizing and batch norm take row-major or channels-last tensors, and give
-  the same format back;
-- ``matmul`` folds leading axes into the rows of one product, or merges them into the batch of
-  ``bmm``, which takes matrices whose last two axes BLAS can address: splitting heads by
-  ``transpose(1, 2)`` leaves axes that don't merge, so queries, keys and values are each copied;
-- fused attention takes strided heads, and gives its result in (batch, length, head) order, so that
-  merging the heads again is free.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from math import prod
 
@@ -28,81 +15,19 @@ from dippm_lite.execution import Runtime
 from dippm_lite.graph import ABSENT
 from dippm_lite.kernels import ElementDims, GemmDims, KernelKind
 from dippm_lite.lowering.index import GraphIndex
+from dippm_lite.lowering.reads import (
+    CHANNELED,
+    TAKES,
+    takes_any,
+    takes_channels,
+    takes_matrices,
+    takes_rows,
+)
 from dippm_lite.lowering.steps import Step
 from dippm_lite.lowering.strides import Layout
 from dippm_lite.lowering.views import view_layout
 
 __all__ = ["place_copies"]
-
-_Takes = Callable[[Step, Layout], bool]
-
-
-def _any(step: Step, layout: Layout) -> bool:
-    return True
-
-
-def _dense(step: Step, layout: Layout) -> bool:
-    return layout.is_contiguous
-
-
-def _channels(step: Step, layout: Layout) -> bool:
-    return layout.is_contiguous or layout.is_channels_last
-
-
-def _rows(step: Step, layout: Layout) -> bool:
-    if len(layout.shape) > 2:
-        matrix = layout.reshape((prod(layout.shape[:-1]), layout.shape[-1]))
-        return matrix is not None and matrix.is_blas_matrix()
-    return layout.is_blas_matrix()
-
-
-def _matrices(step: Step, layout: Layout) -> bool:
-    return layout.is_batch_of_matrices()
-
-
-def _transposed(step: Step, layout: Layout) -> bool:
-    """Row-major, or that with the last two axes swapped: FusedMatMul's transA and transB."""
-    if layout.is_contiguous or len(layout.shape) < 2:
-        return layout.is_contiguous
-    rank = len(layout.shape)
-    return layout.permute((*range(rank - 2), rank - 1, rank - 2)).is_contiguous
-
-
-def _broadcast(step: Step, layout: Layout) -> bool:
-    """Row-major but for repeated axes, which elementwise kernels broadcast."""
-    kept = [axis for axis, s in enumerate(layout.strides) if s or layout.shape[axis] == 1]
-    return Layout(
-        tuple(layout.shape[a] for a in kept), tuple(layout.strides[a] for a in kept)
-    ).is_contiguous
-
-
-_CHANNELED = dict.fromkeys(
-    (KernelKind.CONV, KernelKind.DEPTHWISE_CONV, KernelKind.POOLING, KernelKind.RESIZE), _channels
-)
-
-_TAKES: dict[Runtime, tuple[_Takes, dict[KernelKind, _Takes]]] = {
-    Runtime.PYTORCH: (
-        _any,
-        {
-            **_CHANNELED,
-            KernelKind.NORMALIZATION: _dense,
-            KernelKind.SOFTMAX: _dense,
-            KernelKind.RECURRENT: _dense,
-            KernelKind.GEMM: _rows,
-            KernelKind.BATCHED_GEMM: _matrices,
-        },
-    ),
-    Runtime.ONNXRUNTIME: (
-        _dense,
-        {
-            KernelKind.ELEMENTWISE: _broadcast,
-            KernelKind.GEMM: _transposed,
-            KernelKind.BATCHED_GEMM: _transposed,
-        },
-    ),
-    Runtime.TENSORRT: (_any, {**_CHANNELED, KernelKind.RECURRENT: _dense}),
-}
-"""By runtime: what kernels read as it is, in general and by kind."""
 
 _BATCH_NORM = "batch_norm"
 _LONGEST_CHAIN = 32  # views in a row that one copy is named after
@@ -118,7 +43,7 @@ class _Placement:
     def __init__(self, index: GraphIndex, runtime: Runtime) -> None:
         self.index = index
         self.runtime = runtime
-        self.default, self.by_kind = _TAKES[runtime]
+        self.default, self.by_kind = TAKES[runtime]
         self.layouts: dict[int, Layout] = {}
         self.base: dict[int, int] = {}  # view to the value whose storage it looks at
         self.chain: dict[int, tuple[int, ...]] = {}  # view to the nodes that lead to it
@@ -180,20 +105,25 @@ class _Placement:
 
     def _launch(self, step: Step) -> None:
         takes = self.by_kind.get(step.kind, self.default)
-        if step.op == _BATCH_NORM and takes is _any:
-            takes = _channels
+        if step.op == _BATCH_NORM and takes is takes_any:
+            takes = takes_channels
         bias: int | None = None
         for position, value in enumerate(step.inputs):
             layout = self._layout(value)
             if layout is None or layout.is_contiguous or self.index.is_weight(value):
                 continue
-            if position and step.kind is KernelKind.GEMM and takes is _rows:
+            if position and step.kind is KernelKind.GEMM and takes is takes_rows:
                 continue  # a right operand or addend: BLAS takes what is left of strides
-            if isinstance(step.dims, GemmDims) and takes is _matrices:
+            if isinstance(step.dims, GemmDims) and takes is takes_matrices:
                 layout = self._broadcast_batch(step, layout)
             if not takes(step, layout):
                 self._copy(value, step.repeat, step.nodes)
-            if position == 0 and step.op == "linear" and takes is _rows and len(layout.shape) > 2:
+            if (
+                position == 0
+                and step.op == "linear"
+                and takes is takes_rows
+                and len(layout.shape) > 2
+            ):
                 bias = next((v for v in step.inputs[2:] if self.index.is_weight(v)), None)
         if bias is None:
             self.out.append(step)
@@ -244,7 +174,7 @@ class _Placement:
             return None
         if step.kind is KernelKind.ATTENTION and len(shape) == 4:
             return Layout.dense(shape, (0, 2, 1, 3))
-        keeps = step.kind in _CHANNELED or step.op == "cat"
+        keeps = step.kind in CHANNELED or step.op == "cat"
         if keeps and first.is_channels_last and len(shape) == len(first.shape):
             return Layout.dense(shape, (0, *range(2, len(shape)), 1))
         return None

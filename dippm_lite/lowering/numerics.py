@@ -101,7 +101,7 @@ class Numerics:
             conv, matmul = resolve_precision(self.precision, self.runtime, dtype)
             mode = conv if kind in _CONVOLUTIONS else matmul
             return MathMode.FP16 if mode is MathMode.INT8 and kind not in _QUANTIZABLE else mode
-        if self.precision is Precision.AUTO:
+        if self.precision is Precision.AUTO or self.autocast:
             return _VECTOR_MATH.get(dtype, MathMode.FP32)
         if self.precision is Precision.BF16:
             return MathMode.BF16

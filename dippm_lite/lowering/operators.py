@@ -6,11 +6,12 @@ from collections.abc import Callable
 from math import prod
 
 from dippm_lite.execution import Runtime
-from dippm_lite.graph import ABSENT, OpNode
+from dippm_lite.graph import ABSENT
 from dippm_lite.kernels import ElementDims, KernelKind, RecurrentDims
 from dippm_lite.lowering.convolutions import batch_norm_step, bias_step, conv_step
 from dippm_lite.lowering.folded import had_batch_norm
-from dippm_lite.lowering.index import GraphIndex, constant_of, is_plain
+from dippm_lite.lowering.index import GraphIndex, is_plain
+from dippm_lite.lowering.pads import eager_pad
 from dippm_lite.lowering.products import (
     attention_steps,
     einsum_step,
@@ -179,7 +180,7 @@ def _plain_steps(index: GraphIndex, i: int, rule: OpRule, runtime: Runtime) -> t
         data, out = inputs[0], outputs[0]
         return (batch_norm_step(index, (i,), data, out, channels, node.repeat),)
     if is_plain(node, "Pad") and runtime is Runtime.PYTORCH:
-        return _eager_pad(index, i, elements)
+        return eager_pad(index, i, elements)
     if is_plain(node, "Gather") and index.is_weight(index.inputs[i][0]):
         rank = len(index.shape(index.inputs[i][0]) or ())
         name = "embedding" if rank == 2 and node.attributes.get("axis", 0) == 0 else name
@@ -187,7 +188,9 @@ def _plain_steps(index: GraphIndex, i: int, rule: OpRule, runtime: Runtime) -> t
     kernel = node.attributes.get("kernel_shape")
     if rule.kind is KernelKind.POOLING and isinstance(kernel, tuple):
         flops = rule.flops * elements * prod(int(k) for k in kernel)
-    weights = sum(index.is_weight(v) for v in inputs) if rule.sparse else 0
+    read = len(inputs) - (sum(index.is_weight(v) for v in inputs) if rule.sparse else 0)
+    if name == "cat":
+        read = len(index.inputs[i])
     return (
         Step(
             rule.kind,
@@ -195,60 +198,13 @@ def _plain_steps(index: GraphIndex, i: int, rule: OpRule, runtime: Runtime) -> t
             (i,),
             inputs,
             outputs,
-            ElementDims(elements, max(len(inputs) - weights, 1)),
+            ElementDims(elements, max(read, 1)),
             node_macs(graph, node),
             flops,
             node.repeat,
             sparse=rule.sparse,
         ),
     )
-
-
-def _eager_pad(index: GraphIndex, i: int, elements: int) -> tuple[Step, ...]:
-    """``constant_pad_nd`` fills the output and copies the input into it; without any padding it
-    only copies. The other modes have a kernel of their own."""
-    node = index.node(i)
-    mode = node.attributes.get("mode", b"constant")
-    data, out = index.inputs[i][0], node.outputs[0]
-    copied = min(prod(index.shape(data) or ()), elements)
-    if mode not in (b"constant", "constant"):
-        op = "pad"
-        copied = elements
-    else:
-        op = "copy"
-    copy = Step(
-        KernelKind.DATA_MOVEMENT,
-        op,
-        (i,),
-        (data,),
-        (out,),
-        ElementDims(copied, 1),
-        repeat=node.repeat,
-    )
-    if op == "pad" or not has_padding(index, i):
-        return (copy,)
-    fill = Step(
-        KernelKind.ELEMENTWISE,
-        "fill",
-        (i,),
-        (),
-        (out,),
-        ElementDims(elements, 0),
-        repeat=node.repeat,
-    )
-    return fill, copy
-
-
-def has_padding(index: GraphIndex, i: int) -> bool:
-    """False for a Pad whose pads are known to be all zero."""
-    node = index.node(i)
-    pads = constant_of(index.graph, node.inputs[1]) if len(node.inputs) > 1 else _pads(node)
-    return pads is None or any(pads)
-
-
-def _pads(node: OpNode) -> tuple[int, ...] | None:
-    pads = node.attributes.get("pads", node.attributes.get("paddings"))
-    return tuple(int(p) for p in pads) if isinstance(pads, tuple) else None
 
 
 _Lower = Callable[[GraphIndex, int, OpRule, Runtime], tuple[Step, ...]]

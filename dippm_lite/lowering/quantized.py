@@ -25,7 +25,7 @@ def dequantized_bits(index: GraphIndex) -> dict[int, int]:
         if not inputs:
             continue
         if node.op_type == "DequantizeLinear":
-            spec = graph.spec(inputs[0])
+            spec = graph.spec(inputs[0]) if node.outputs[0] not in index.held else None
             if spec is not None and spec.dtype.itemsize_bits:
                 bits[node.outputs[0]] = spec.dtype.itemsize_bits
         elif node.op_type in _KEEPS_BITS and inputs[0] in bits:

@@ -19,12 +19,14 @@ from dippm_lite.op_costs.costs import (
     runs_on_gpu,
 )
 from dippm_lite.op_costs.einsum import Contraction, parse_einsum
+from dippm_lite.op_costs.elementwise_table import ELEMENTWISE
 from dippm_lite.op_costs.macs import flag, integer, matmul_inner
 from dippm_lite.op_costs.rules import OpKey, OpRule, Slots, UnknownShapeError, Work, shape_of
 from dippm_lite.op_costs.totals import graph_macs, graph_params, graph_weight_bytes
 
 __all__ = [
     "ATTENTION_SIZES",
+    "ELEMENTWISE",
     "AttentionSizes",
     "Contraction",
     "OpKey",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dippm_lite.graph import Graph, TensorSpec
 from dippm_lite.op_costs.costs import node_macs, nodes_at_load
-from dippm_lite.op_costs.onnx_table import ELEMENTWISE
+from dippm_lite.op_costs.elementwise_table import ELEMENTWISE
 from dippm_lite.op_costs.rules import UnknownShapeError
 
 __all__ = ["graph_macs", "graph_params", "graph_weight_bytes"]

@@ -9,7 +9,8 @@ from dippm_lite.execution import Runtime
 from dippm_lite.kernels import ElementDims, KernelKind
 from dippm_lite.lowering.index import GraphIndex
 from dippm_lite.lowering.numerics import Numerics
-from dippm_lite.lowering.operators import has_padding, steps_of
+from dippm_lite.lowering.operators import steps_of
+from dippm_lite.lowering.pads import has_padding
 from dippm_lite.lowering.patterns.found import Found
 from dippm_lite.lowering.steps import Step
 

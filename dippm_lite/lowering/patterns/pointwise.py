@@ -8,19 +8,11 @@ from dippm_lite.kernels import ElementDims, KernelKind
 from dippm_lite.lowering.index import GraphIndex
 from dippm_lite.lowering.patterns.found import Found, nearly
 from dippm_lite.lowering.steps import Step
+from dippm_lite.op_costs import ELEMENTWISE
 
 __all__ = ["activation", "scaled"]
 
-_FLOPS = {
-    "gelu": 25,
-    "gelu_tanh": 20,
-    "hard_sigmoid": 4,
-    "hard_swish": 5,
-    "mish": 30,
-    "quick_gelu": 14,
-    "silu": 13,
-    "softplus": 16,
-}
+_FLOPS = {"gelu_tanh": 20, "quick_gelu": 14, **dict(ELEMENTWISE.values())}
 
 
 def activation(index: GraphIndex, op: str, nodes: tuple[int, ...], data: int, last: int) -> Found:
