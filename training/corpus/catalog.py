@@ -13,6 +13,7 @@ from training.corpus.modal_networks import modal_network
 from training.corpus.network import Network
 from training.corpus.neusight_networks import neusight_network
 from training.corpus.plain_networks import plain_network
+from training.corpus.published import published_network
 from training.corpus.random_networks import random_network
 from training.corpus.recommender_networks import recommender_network
 from training.corpus.recurrent_networks import recurrent_network
@@ -51,6 +52,7 @@ _SOURCES: Mapping[str, Callable[[str, int | None], Network]] = {
     "diffusion": lambda key, _size: diffusion_network(key),
     "recommender": lambda key, _size: recommender_network(key),
     "recurrent": lambda key, _size: recurrent_network(*_numbered(key)),
+    "published": published_network,
     "varied": lambda key, _size: varied_network(*_numbered(key)),
     "random": lambda key, _size: random_network(*_numbered(key)),
     "plain": lambda key, _size: plain_network(key),

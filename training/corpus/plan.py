@@ -8,6 +8,7 @@ from training.corpus.diffusion_networks import DIFFUSION
 from training.corpus.modal_networks import MODAL
 from training.corpus.neusight_networks import NEUSIGHT
 from training.corpus.plain_networks import PLAIN
+from training.corpus.published import published_names
 from training.corpus.random_networks import FORMS
 from training.corpus.recommender_networks import RECOMMENDERS
 from training.corpus.recurrent_networks import CELLS
@@ -102,6 +103,7 @@ PLANS: Mapping[str, Callable[[], list[str]]] = {
     "diffusion": lambda: [f"diffusion/{name}" for name in DIFFUSION],
     "recommender": lambda: [f"recommender/{name}" for name in RECOMMENDERS],
     "recurrent": lambda: [f"recurrent/{name}-{n}" for n in range(RECURRENT) for name in CELLS],
+    "published": published_names,
     "torchvision": torchvision_names,
     "timm": timm_names,
     "varied": lambda: [f"varied/{name}-{n}" for n in range(VARIATIONS) for name in FAMILIES],
