@@ -2,6 +2,8 @@
 
 from dippm_lite.kernel_features.batches import (
     LAUNCH_FLOOR_S,
+    SPLITS,
+    TILES,
     ConvBatch,
     DeviceRates,
     ElementBatch,
@@ -22,7 +24,9 @@ __all__ = [
     "PRODUCT",
     "ROWS",
     "ROW_OPS",
+    "SPLITS",
     "TABLES",
+    "TILES",
     "Column",
     "ConvBatch",
     "DeviceRates",

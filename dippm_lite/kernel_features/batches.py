@@ -19,6 +19,8 @@ from dippm_lite.units import FLOPS_PER_MAC
 
 __all__ = [
     "LAUNCH_FLOOR_S",
+    "SPLITS",
+    "TILES",
     "ConvBatch",
     "DeviceRates",
     "ElementBatch",
@@ -34,6 +36,16 @@ LAUNCH_FLOOR_S = 2e-6
 """Time of a kernel that does next to nothing. The smallest fp16 kernels that vidur profiled on an
 A100 take 1 us (add), 2 us (activation, rotary embedding), 3 us (embedding) and 4 us (layer norm),
 at a resolution of 1 us."""
+
+TILES = (
+    (32, 32), (32, 64), (64, 32), (32, 128), (128, 32), (64, 64), (64, 128), (128, 64),
+    (128, 128), (64, 256), (256, 64), (128, 256), (256, 128),
+)  # fmt: skip
+"""Rows and columns of the result that one thread block computes: those of cuBLAS's and CUTLASS's
+kernels on Ampere, in both orientations."""
+
+SPLITS = (1, 2, 3, 4, 6, 8, 12, 16)
+"""Numbers of blocks that may share the inner dimension of one tile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +159,12 @@ class ProductBatch(KernelBatch):
         ]
         least: Array = np.minimum.reduce(times)
         return least
+
+    @cached_property
+    def best_tile_s(self) -> Array:
+        """The least time of any tile and split, all SMs at peak rate."""
+        best: Array = np.minimum.reduce([self.split_k_s(m, n, SPLITS) for m, n in TILES])
+        return best
 
     @property
     def _sm_flops(self) -> float:

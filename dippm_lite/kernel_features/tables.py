@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dippm_lite.kernel_features.batches import (
+    SPLITS,
+    TILES,
     ConvBatch,
     ElementBatch,
     KernelBatch,
@@ -27,13 +29,6 @@ __all__ = ["CONVOLUTION", "ELEMENTS", "PRODUCT", "ROWS", "TABLES"]
 
 Array = NDArray[np.float64]
 
-# (rows of the result, columns of the result) of the thread blocks of cuBLAS's and CUTLASS's
-# kernels on Ampere, in both orientations.
-_TILES = (
-    (32, 32), (32, 64), (64, 32), (32, 128), (128, 32), (64, 64), (64, 128), (128, 64),
-    (128, 128), (64, 256), (256, 64), (128, 256), (256, 128),
-)  # fmt: skip
-_SPLITS = (1, 2, 3, 4, 6, 8, 12, 16)
 _MAX_ALIGNMENT = 128
 
 
@@ -72,7 +67,7 @@ def _split(tile_m: int, tile_n: int) -> Column[ProductBatch]:
     return Column(
         f"split_{tile_m}x{tile_n}",
         "ln ratio",
-        _to_prior(lambda b: b.split_k_s(tile_m, tile_n, _SPLITS)),
+        _to_prior(lambda b: b.split_k_s(tile_m, tile_n, SPLITS)),
     )
 
 
@@ -97,8 +92,8 @@ PRODUCT: FeatureTable[ProductBatch] = FeatureTable(
         Column("right_l2", "log2 of L2", _per_l2(lambda b: b.right_bytes)),
         Column("result_l2", "log2 of L2", _per_l2(lambda b: b.result_bytes)),
         Column("total_l2", "log2 of L2", _per_l2(lambda b: b.total_bytes)),
-        *(_waves(*tile) for tile in _TILES),
-        *(_tile(*tile) for tile in _TILES),
+        *(_waves(*tile) for tile in TILES),
+        *(_tile(*tile) for tile in TILES),
         _split(64, 64),
         _split(128, 64),
         _split(64, 128),
@@ -194,6 +189,19 @@ ELEMENTS: FeatureTable[ElementBatch] = FeatureTable(
 )
 """Elementwise kernels, and others that move data once."""
 
+_VECTOR = 4  # elements that a thread loads at once
+
+
+def _block_padding(cols: Array) -> Array:
+    """How much of its last round a block leaves idle that strides over a row: ATen's block is the
+    largest power of two up to half of the row's vectors, between a warp and 1024 threads."""
+    half = np.clip(cols / _VECTOR, 1, 1024) / 2
+    block = np.maximum(2.0 ** np.ceil(np.log2(np.maximum(half, 1))), 32)
+    span = _VECTOR * block
+    padding: Array = np.ceil(cols / span) * span / cols
+    return np.log2(padding)
+
+
 ROWS: FeatureTable[RowBatch] = FeatureTable(
     "rows",
     (
@@ -205,6 +213,8 @@ ROWS: FeatureTable[RowBatch] = FeatureTable(
         Column("total_l2", "log2 of L2", _per_l2(lambda b: b.total_bytes)),
         Column("row_waves", "log2 waves", lambda b: np.log2(b.rows / b.rates.sm_count)),
         Column("align_cols", "log2", lambda b: _alignment(b.cols)),
+        Column("pad_power", "log2 ratio", lambda b: np.ceil(np.log2(b.cols)) - np.log2(b.cols)),
+        Column("pad_block", "log2 ratio", lambda b: _block_padding(b.cols)),
     ),
 )
 """Normalisations, softmaxes and reductions."""

@@ -13,14 +13,16 @@ from dippm_lite.execution import Runtime
 __all__ = ["LAUNCH_US", "queue_latency_s"]
 
 LAUNCH_US: Mapping[Runtime, float] = MappingProxyType(
-    {Runtime.PYTORCH: 28.0, Runtime.ONNXRUNTIME: 6.0, Runtime.TENSORRT: 2.5}
+    {Runtime.PYTORCH: 38.0, Runtime.ONNXRUNTIME: 6.0, Runtime.TENSORRT: 2.5}
 )
 """Host time of one launch in microseconds.
 
-pytorch: ParvaGPU's batch-1 latencies on an A100 are the same on every MIG slice, so they are the
-host's: DenseNet-121, -169, -201 and MobileNetV2 take 12, 17, 20 and 5 ms for about 430, 595, 705
-and 150 kernels, 28 to 33 us each. onnxruntime: its CUDA provider calls cuDNN and cuBLAS without
-Python in between. tensorrt: about the least that cudaLaunchKernel takes (2 to 3 us).
+pytorch: latencies of small eager workloads on A100 machines over the kernels that they launch:
+ParvaGPU's DenseNets and MobileNetV2 at batch 1, the same on every MIG slice and so the host's, 28
+to 33; NVIDIA's EfficientNet-B0 at batch 1, 33; AITemplate's ResNets beside its own at batch 1, 44
+to 51; pytorch-gpu-benchmark's DenseNet-121, MobileNetV2, ShuffleNetV2 at batch 12, 46 to 52. The
+geometric mean; hosts differ by a factor of two. onnxruntime: its CUDA provider calls cuDNN and
+cuBLAS without Python in between. tensorrt: about the least that cudaLaunchKernel takes (2 to 3 us).
 """
 
 

@@ -6,7 +6,10 @@ from dataclasses import dataclass
 
 from dippm_lite.execution import MathMode
 
-__all__ = ["Part"]
+__all__ = ["STREAM", "Part"]
+
+STREAM = "stream"
+"""In place of a model's name: ``sizes`` is ``(bytes,)``, crossing DRAM at its data-sheet rate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +17,7 @@ class Part:
     """``factor`` times what ``model`` says of ``sizes``.
 
     Attributes:
-        model: name in the bundle.
+        model: name in the bundle, or :data:`STREAM`.
         sizes: the arrays' entries of the model's batch, in the order of its fields.
         math: arithmetic whose peak rate the sizes are held against.
         itemsize: bytes of one element.

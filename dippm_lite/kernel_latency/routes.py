@@ -8,12 +8,13 @@ against the peak of the kernel's own arithmetic, times a stated factor. Such par
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from math import prod
 from types import MappingProxyType
 
-from dippm_lite.execution import MathMode
+from dippm_lite.execution import MathMode, Runtime
 from dippm_lite.kernel_features import element_op_code, row_op_code
-from dippm_lite.kernel_latency.parts import Part
+from dippm_lite.kernel_latency.parts import STREAM, Part
 from dippm_lite.kernels import (
     ConvDims,
     ElementDims,
@@ -37,23 +38,51 @@ _ITEMSIZE: Mapping[MathMode, float] = MappingProxyType(
     }
 )
 _HALF = (MathMode.FP16, MathMode.BF16)
+_CHANNELS_FIRST = (Runtime.PYTORCH, Runtime.ONNXRUNTIME)
 
-# Time against a matrix product of the same size and arithmetic. An implicit product also computes
-# addresses; cuDNN's tensor-core kernels want channels last, so a tensor of contiguous channels is
-# transposed before and after.
-_IMPLICIT_GEMM = 1.15
+# Constants without measured kernels behind them. The first block was set by hand so that twelve
+# convolutional networks of TorchBench (fp16, eager, A100-SXM4-40GB, 2023-04-07) and NVIDIA's
+# EfficientNet-B0 (TF32) come out about right: those rows are no test of this package.
+
 _TENSOR_CORE_CONV = 1.3
-# Time against one pass over the same bytes at the efficiency of elementwise kernels.
-_DEPTHWISE = 2.0
+"""Time of a convolution on tensor cores against a matrix product of the same size: an implicit
+product also computes addresses."""
+_IMPLICIT_GEMM = 1.15
+"""The same on FMA units."""
+_LAYOUT_CHANGE = {MathMode.TF32: 1.0, MathMode.FP16: 1.3, MathMode.BF16: 1.3, MathMode.INT8: 1.3}
+"""Time of transposing a tensor to channels last or back, against one elementwise pass over it;
+cuDNN has more TF32 kernels than fp16 kernels that take channels first."""
+_DEPTHWISE = 5.0
+"""Time of a depthwise convolution against streaming its elements as 2-byte numbers."""
 _STRIDED = 1.5
+"""Time of transposes, slices and concatenations against one elementwise pass."""
 _WINDOWED = 1.5
+"""The same for pooling and resizing."""
 _REDUCED = 1.2
-_FLASH_ATTENTION = 1.6  # FlashAttention-2 reaches 0.5 to 0.73 of the fp16 peak of an A100
+"""The same for reductions."""
+_FLASH_ATTENTION = 1.6
+"""Time of fused attention against a matrix product: FlashAttention-2 (Dao, 2023) reaches 0.5 to
+0.73 of the fp16 peak of an A100."""
 
 
-def parts_of(kernel: Kernel) -> tuple[Part, ...]:
-    """The parts that add up to the time of one run of ``kernel``."""
-    return _ROUTES[kernel.kind](kernel)
+def parts_of(kernel: Kernel, runtime: Runtime) -> tuple[Part, ...]:
+    """The parts that add up to the time of one run of ``kernel`` under ``runtime``."""
+    parts = _ROUTES[kernel.kind](kernel)
+    if runtime in _CHANNELS_FIRST and kernel.kind is KernelKind.CONV:
+        return (*parts, *_layout_changes(kernel))
+    return parts
+
+
+def _layout_changes(kernel: Kernel) -> tuple[Part, ...]:
+    """cuDNN's tensor-core kernels work channels last: where tensors are channels first it
+    transposes the input before and the output after."""
+    if kernel.math not in _LAYOUT_CHANGE:
+        return ()
+    cost = kernel.cost
+    return tuple(
+        _pass_over(2 * size, size, _LAYOUT_CHANGE[kernel.math])
+        for size in (cost.read_bytes, cost.write_bytes)
+    )
 
 
 def _product(
@@ -75,18 +104,20 @@ def _product(
     return Part(model, tuple(map(float, sizes)), math, _ITEMSIZE[math], measured, factor)
 
 
-def _bytes(kernel: Kernel, factor: float = 1.0, *, measured: bool = False) -> Part:
+def _pass_over(moved_bytes: float, written_bytes: float, factor: float, code: int = 0) -> Part:
+    """One elementwise kernel of operator ``code`` over so many bytes, as fp32 elements."""
+    moved = max(moved_bytes / 4.0, 1.0)
+    written = min(max(written_bytes / 4.0, moved / 16, 1.0), moved)
+    sizes = (written, moved, float(code))
+    return Part("element_fp32", sizes, MathMode.FP32, 4.0, False, factor)
+
+
+def _bytes(kernel: Kernel, factor: float = 1.0) -> Part:
     """One pass over the kernel's bytes."""
     cost, dims = kernel.cost, kernel.dims
     operands = dims.operands if isinstance(dims, ElementDims) else 1
-    half = kernel.math in _HALF
     code = element_op_code(kernel.op, operands)
-    moved = max(cost.total_bytes / 4.0, 1.0)
-    written = max(cost.write_bytes / 4.0, moved / 16, 1.0)
-    return Part(
-        "element_fp32", (written, moved, float(code)), MathMode.FP32, 4.0,
-        measured and not half, factor,
-    )  # fmt: skip
+    return _pass_over(cost.total_bytes, cost.write_bytes, factor, code)
 
 
 def _gemm(kernel: Kernel) -> tuple[Part, ...]:
@@ -117,6 +148,12 @@ def _conv(kernel: Kernel) -> tuple[Part, ...]:
         sizes4 = (groups, pixels, dims.out_channels // groups, taps * dims.in_channels // groups)
     factor = _IMPLICIT_GEMM if math in (MathMode.FP32, MathMode.FP64) else _TENSOR_CORE_CONV
     return (_product(math, sizes4, factor, linear=groups == 1, measured=False),)
+
+
+def _depthwise(kernel: Kernel) -> tuple[Part, ...]:
+    """Bound by instructions for each element, whatever its size in bytes and wherever it lies."""
+    elements = kernel.cost.total_bytes / _ITEMSIZE[kernel.math]
+    return (Part(STREAM, (2 * elements,), kernel.math, 2.0, False, _DEPTHWISE),)
 
 
 def _is_measured_conv(dims: ConvDims) -> bool:
@@ -151,7 +188,7 @@ def _element(kernel: Kernel) -> tuple[Part, ...]:
         code = float(element_op_code(kernel.op, dims.operands))
         sizes = (elements, elements * _FUSED_HALF[kernel.op], code)
         return (Part("element_fp16", sizes, kernel.math, 2.0, True),)
-    return (_bytes(kernel, measured=True),)
+    return (replace(_bytes(kernel), measured=kernel.math is MathMode.FP32),)
 
 
 _FUSED_HALF: Mapping[str, float] = MappingProxyType({"swiglu": 3.0, "rotary_embedding": 2.0})
@@ -192,7 +229,7 @@ def _with(factor: float) -> Callable[[Kernel], tuple[Part, ...]]:
 _ROUTES: Mapping[KernelKind, Callable[[Kernel], tuple[Part, ...]]] = MappingProxyType(
     {
         KernelKind.CONV: _conv,
-        KernelKind.DEPTHWISE_CONV: _with(_DEPTHWISE),
+        KernelKind.DEPTHWISE_CONV: _depthwise,
         KernelKind.GEMM: _gemm,
         KernelKind.BATCHED_GEMM: _gemm,
         KernelKind.ATTENTION: _attention,

@@ -128,7 +128,7 @@ def _grow(plan: Plan, rows: Measured, host_s: Array, rounds: int, threads: int) 
         "learning_rate": plan.learning_rate,
         "num_leaves": plan.leaves,
         "min_data_in_leaf": plan.min_leaf_rows,
-        "feature_fraction": 0.5,
+        "feature_fraction": plan.feature_fraction,
         "bagging_fraction": 0.8,
         "bagging_freq": 1,
         "seed": SEED,

@@ -33,7 +33,7 @@ class Plan:
         ops: the file's operators.
         test_file, test_devices: out-of-distribution rows, never fitted.
         target_mape: in percent, five-fold; None where no target was set.
-        rounds, leaves, min_leaf_rows: of the trees.
+        rounds, leaves, min_leaf_rows, learning_rate, feature_fraction: of the trees.
     """
 
     name: str
@@ -47,6 +47,7 @@ class Plan:
     leaves: int
     min_leaf_rows: int = 10
     learning_rate: float = 0.05
+    feature_fraction: float = 0.5
     test_file: str | None = None
     test_devices: tuple[str, ...] = ()
     target_mape: float | None = None
@@ -63,7 +64,7 @@ _TESTS = (_PCIE_40, _PCIE_80)
 PLANS: tuple[Plan, ...] = (
     Plan(
         "linear_fp32", "product", MathMode.FP32, _GEMM, _PCIE_40, ("linear",), Overhead.PER_OP,
-        rounds=600, leaves=31, test_file=_GEMM_TEST, test_devices=_TESTS,
+        rounds=600, leaves=31, feature_fraction=0.8, test_file=_GEMM_TEST, test_devices=_TESTS,
         target_mape=5.0, target_test_mape=10.0,
     ),
     Plan(
@@ -78,12 +79,12 @@ PLANS: tuple[Plan, ...] = (
     Plan(
         "element_fp32", "elements", MathMode.FP32, _VECTOR, _PCIE_40,
         ("add", "addu", "mul", "mulu", "div", "divu", "pow", "powu", "relu", "gelu", "tanh"),
-        Overhead.PER_OP, rounds=300, leaves=31, test_file=_VECTOR_TEST, test_devices=_TESTS,
-        categorical=("op",),
+        Overhead.PER_OP, rounds=300, leaves=24, feature_fraction=0.8,
+        test_file=_VECTOR_TEST, test_devices=_TESTS, categorical=("op",),
     ),
     Plan(
         "row_fp32", "rows", MathMode.FP32, _VECTOR, _PCIE_40, ("ln", "softmax"), Overhead.PER_OP,
-        rounds=300, leaves=31, test_file=_VECTOR_TEST, test_devices=_TESTS,
+        rounds=300, leaves=31, feature_fraction=1.0, test_file=_VECTOR_TEST, test_devices=_TESTS,
         categorical=("op",),
     ),
     Plan(
@@ -93,10 +94,10 @@ PLANS: tuple[Plan, ...] = (
     Plan(
         "element_fp16", "elements", MathMode.FP16, _VIDUR, _SXM_80,
         ("act", "act_gated", "add", "embedding", "rope"), Overhead.NONE,
-        rounds=200, leaves=31, categorical=("op",),
+        rounds=200, leaves=31, feature_fraction=1.0, categorical=("op",),
     ),
     Plan(
         "row_fp16", "rows", MathMode.FP16, _VIDUR, _SXM_80, ("layernorm",), Overhead.NONE,
-        rounds=200, leaves=31,
+        rounds=150, leaves=31, feature_fraction=1.0,
     ),
 )  # fmt: skip
