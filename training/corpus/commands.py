@@ -1,4 +1,4 @@
-"""``python -m training corpus``: build, pack, count and export networks."""
+"""``python -m training corpus``: build, pack, count, export and label networks."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from training.corpus.records import Corpus
+from training.datasets.match_command import add_match_parser
 
 __all__ = ["RECORDS", "add_parser", "statistics"]
 
@@ -51,6 +52,8 @@ def add_parser(verbs: Any) -> None:
     stats.add_argument("--records", type=Path, default=RECORDS)
     stats.add_argument("--format", choices=("text", "json"), default="text")
     stats.set_defaults(handler=_stats)
+
+    add_match_parser(commands, RECORDS)
 
 
 def _export(options: argparse.Namespace) -> int:
