@@ -49,11 +49,6 @@ _COMPUTE = object()
 
 _THREAD = ThreadPoolExecutor(1, thread_name_prefix="shapes")
 
-_THREAD = ThreadPoolExecutor(1, thread_name_prefix="shapes")
-
-_CONVOLUTION_FLAGS = (False, False, True, True)
-"""cuDNN's benchmark, deterministic, enabled and TF32, as eager PyTorch passes them."""
-
 
 def _shapes_of_result(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     if func.is_view or not any(_is_irrelevant(leaf) for leaf in tree_flatten((args, kwargs))[0]):

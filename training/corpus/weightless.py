@@ -19,6 +19,7 @@ from typing import Any
 
 import onnx
 import torch
+from torch.overrides import TorchFunctionMode
 
 from training.corpus.shapes_only import ShapesOnly, TracedConvolution
 
@@ -56,7 +57,7 @@ def hollow(build: Callable[[], torch.nn.Module]) -> torch.nn.Module:
         whatever ``build`` raises on the CPU.
     """
     try:
-        with torch.device("meta"):
+        with torch.device("meta"), _NoInitialisation():
             module = build()
     except (RuntimeError, NotImplementedError, ValueError, TypeError):
         module = build()
@@ -74,6 +75,31 @@ def hollow(build: Callable[[], torch.nn.Module]) -> torch.nn.Module:
             if buffer is not None and buffer.is_meta:
                 owner._buffers[name] = made.setdefault(id(buffer), _flat(buffer, 0))
     return module.eval()
+
+
+class _NoInitialisation(TorchFunctionMode):
+    """Skip what writes numbers into tensors that hold none: it changes no shape and takes time."""
+
+    def __torch_function__(
+        self,
+        func: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        kwargs = kwargs or {}
+        if getattr(func, "__name__", "") in _WRITERS:
+            target = args[0] if args else kwargs.get("tensor")
+            if isinstance(target, torch.Tensor) and target.is_meta:
+                return target
+        return func(*args, **kwargs)
+
+
+_WRITERS = frozenset({
+    "add_", "bernoulli_", "clamp_", "clip_", "copy_", "div_", "erfinv_", "fill_", "mul_",
+    "kaiming_normal_", "kaiming_uniform_", "normal_", "pow_", "random_", "sub_", "trunc_normal_",
+    "uniform_", "xavier_normal_", "xavier_uniform_", "zero_",
+})  # fmt: skip
 
 
 def _flat(like: torch.Tensor, number: float) -> torch.Tensor:
