@@ -18,6 +18,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
         "training.datasets.splits_commands",
         "what is trained on and what is tested on",
     ),
+    "measure": ("training.measure.commands", "latency, energy and memory on this machine"),
     "kernels": ("training.kernels.command", "kernel latency models from measured kernels"),
 }
 """Verb to the module that has it, and one line of help.
