@@ -11,6 +11,7 @@ from pathlib import Path
 
 from dippm_lite.bundle import MetricRow
 from dippm_lite.bundle.load import BUNDLES_FOLDER
+from training.data_folder import add_data_option, data_folder
 from training.kernels.bundling import fit_bundle
 from training.kernels.evaluation import cross_validation, find, out_of_distribution
 from training.kernels.learning import fit
@@ -45,12 +46,7 @@ def add_parser(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 
 
 def _add_common(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--data",
-        type=Path,
-        default=_REPOSITORY.parent / "shared" / "data",
-        help="folder that holds kernels/ (default: ../shared/data beside the checkout)",
-    )
+    add_data_option(parser)
     parser.add_argument("--threads", type=int, default=1, help="of LightGBM; changes no result")
     parser.add_argument(
         "--only", nargs="+", choices=[plan.name for plan in PLANS], help="some of the models"
@@ -63,7 +59,7 @@ def _chosen(arguments: argparse.Namespace) -> tuple[Plan, ...]:
 
 def _fit(arguments: argparse.Namespace) -> int:
     bundle = fit_bundle(
-        arguments.data,
+        data_folder(arguments.data),
         arguments.out,
         arguments.bundle_id,
         _chosen(arguments),
@@ -80,7 +76,7 @@ def _fit(arguments: argparse.Namespace) -> int:
 def _evaluate(arguments: argparse.Namespace) -> int:
     metrics: list[MetricRow] = []
     for plan in _chosen(arguments):
-        folder = arguments.data / "kernels"
+        folder = data_folder(arguments.data) / "kernels"
         rows = read(folder / plan.file, plan.device, plan.math, plan.ops)
         metrics += cross_validation(plan, rows, arguments.threads).metrics
         metrics += out_of_distribution(plan, fit(plan, rows, arguments.threads), folder)
