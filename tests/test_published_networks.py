@@ -42,6 +42,10 @@ def million_parameters(module):
         ("yolov5n-seg", 2.0, 0.02),
         ("yolov5l-seg", 47.9, 0.01),
         ("yolov5l", 46.5, 0.01),
+        # GPUNet (Wang et al., CVPR 2022).
+        ("GPUNet-0", 11.9, 0.005),
+        ("GPUNet-1", 12.7, 0.005),
+        ("GPUNet-2", 25.8, 0.005),
         # nnU-Net on brain scans (31 M), the U-Net of 2015 (31.0 M), its bilinear form (17.3 M).
         ("nnunet-3d", 31.2, 0.01),
         ("unet-valid", 31.0, 0.005),
@@ -60,6 +64,7 @@ def test_parameters_are_those_of_the_publication(key, millions, tolerance):
         ("unet-valid", [(2, 2, 388, 388)]),  # Ronneberger et al., figure 1
         ("unet-bilinear", [(2, 2, 640, 959)]),
         ("nnunet-2d", [(2, 4, 192, 160)]),
+        ("GPUNet-P0", [(2, 1000)]),
         ("jasper", [(2, 351, 29)]),
         ("quartznet", [(2, 351, 29)]),
         # 640 pixels: 80 + 40 + 20 cells squared = 8,400 places; 4 sides and 80 classes.

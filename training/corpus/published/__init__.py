@@ -10,6 +10,7 @@ from training.corpus.published.classifiers import classifier
 from training.corpus.published.decoders import decoder_pass
 from training.corpus.published.detectors import detector
 from training.corpus.published.encoders import encoder
+from training.corpus.published.gpunet import gpunet
 from training.corpus.published.segmenters import segmenter
 from training.corpus.published.speech import speech_network
 from training.corpus.published.vision import vision_network
@@ -26,6 +27,7 @@ _PARTS: tuple[Callable[[str, int | None], Network | None], ...] = (
     decoder_pass,
     detector,
     encoder,
+    gpunet,
     segmenter,
     speech_network,
     vision_network,
