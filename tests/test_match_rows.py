@@ -73,6 +73,8 @@ def test_every_named_device_exists():
     [
         ("some_paper", "tensorrt", "fp16", "fp16", False),
         ("dle_bert_tf2", "tensorflow", "fp16", "amp", False),
+        ("dle_bert_tf1", "tensorflow", "fp16", "unknown", False),
+        ("dle_bert_tf1", "tensorflow", "fp32", "fp32", False),
         ("dle_triton_bert_large", "tensorrt", "fp16", "fp16", False),
         ("parvagpu", "pytorch-eager", "unknown", "tf32", True),
         ("torchbench_v3_yaml", "pytorch-eager", "fp32", "auto", True),

@@ -67,6 +67,8 @@ def test_another_note_is_another_run():
 def test_notes_on_one_statistic_do_not_make_another_run():
     rows = [throughput(5.2, notes="a"), published(notes="derived as batch over rate; a")]
     assert reasons(*rows) == [Reason.OTHER_STATISTIC, None]
+    fast, slow = (published(value=1e3 / r, notes=f"converted from {r} it/s; a") for r in (47, 19))
+    assert reasons(fast, slow) == [Reason.OUTLIER] * 2
 
 
 @pytest.mark.parametrize(

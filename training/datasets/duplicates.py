@@ -78,8 +78,8 @@ def keep_one_figure(rows: Sequence[MeasuredRow]) -> tuple[MeasuredRow, ...]:
 def _run(notes: str) -> str:
     """The notes without what they say of one statistic alone."""
     return re.sub(
-        r"derived as [^;]*;? ?|; ?source value[^;]*|;? ?(latency )?rounded to 1 ms in source"
-        r"|;? ?batch/throughput[^;]*|;? ?source gives seconds|;? ?seconds in source",
+        r"(derived as|converted from) [^;]*;? ?|; ?source value[^;]*|;? ?batch/throughput[^;]*"
+        r"|;? ?(latency )?rounded to 1 ms in source|;? ?(source gives seconds|seconds in source)",
         "",
         notes,
     )
