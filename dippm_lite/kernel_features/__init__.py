@@ -5,14 +5,13 @@ from dippm_lite.kernel_features.batches import (
     SPLITS,
     TILES,
     ConvBatch,
-    DeviceRates,
     ElementBatch,
     KernelBatch,
     ProductBatch,
     RowBatch,
-    device_rates,
 )
 from dippm_lite.kernel_features.ops import ELEMENT_OPS, ROW_OPS, element_op_code, row_op_code
+from dippm_lite.kernel_features.rates import DeviceRates, device_rates
 from dippm_lite.kernel_features.table import Column, FeatureTable
 from dippm_lite.kernel_features.tables import CONVOLUTION, ELEMENTS, PRODUCT, ROWS, TABLES
 

@@ -13,8 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dippm_lite.devices import DeviceSpec
-from dippm_lite.execution import MathMode
+from dippm_lite.kernel_features.rates import DeviceRates
 from dippm_lite.units import FLOPS_PER_MAC
 
 __all__ = [
@@ -22,12 +21,10 @@ __all__ = [
     "SPLITS",
     "TILES",
     "ConvBatch",
-    "DeviceRates",
     "ElementBatch",
     "KernelBatch",
     "ProductBatch",
     "RowBatch",
-    "device_rates",
 ]
 
 Array = NDArray[np.float64]
@@ -46,31 +43,6 @@ kernels on Ampere, in both orientations."""
 
 SPLITS = (1, 2, 3, 4, 6, 8, 12, 16)
 """Numbers of blocks that may share the inner dimension of one tile."""
-
-
-@dataclass(frozen=True, slots=True)
-class DeviceRates:
-    """What of a device the features see, for one kind of arithmetic: streaming multiprocessors,
-    FLOP/s of matrix products, bytes/s of DRAM, bytes of L2."""
-
-    sm_count: float
-    peak_flops: float
-    bandwidth: float
-    l2_bytes: float
-
-
-def device_rates(device: DeviceSpec, math: MathMode) -> DeviceRates:
-    """The rates of ``device`` for arithmetic ``math``.
-
-    Raises:
-        KeyError: the device has no rate for it.
-    """
-    return DeviceRates(
-        float(device.sm_count),
-        device.peak_flops[math],
-        device.bandwidth_bytes_per_s,
-        float(device.l2_bytes),
-    )
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,10 @@
-"""Times of kernels from a bundle of measured models, and the latency that they compose to."""
+"""Times of kernels from a bundle of measured models."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 
@@ -18,20 +18,22 @@ from dippm_lite.kernel_features import (
     LAUNCH_FLOOR_S,
     TABLES,
     ConvBatch,
+    DeviceRates,
     ElementBatch,
     KernelBatch,
     ProductBatch,
     RowBatch,
     device_rates,
 )
-from dippm_lite.kernel_latency.launch import LAUNCH_US, queue_latency_s
+from dippm_lite.kernel_latency.composition import ComposedLatency, KernelTimes, compose_latency
+from dippm_lite.kernel_latency.launch import LAUNCH_US
 from dippm_lite.kernel_latency.parts import STREAM, Part
 from dippm_lite.kernel_latency.routes import parts_of
 from dippm_lite.kernels import Kernel
 from dippm_lite.roofline import bound
 from dippm_lite.units import us_to_s
 
-__all__ = ["ComposedLatency", "KernelLatencyModel", "KernelTimes"]
+__all__ = ["KernelLatencyModel"]
 
 Array = NDArray[np.float64]
 
@@ -56,53 +58,17 @@ _L2_SPEEDUP = 2.5
 # of the tiles that we list.
 _FASTEST_TILES = 0.8
 
-_Z80 = 1.2816  # of a normal distribution: 80% lie within
-_SHARED_SIGMA_MEASURED = 0.08
-_SHARED_SIGMA_EXTRAPOLATED = 0.35
-_HOST_SIGMA = 0.3  # of the sources of LAUNCH_US
-
-
-@dataclass(frozen=True)
-class KernelTimes:
-    """One run of each kernel.
-
-    Shapes:
-        time_s, sigma: (n,); measured: (n,) of bool. ``sigma`` is the standard deviation of the
-        log of a time. ``outside`` names the sizes of each kernel that its model never saw.
-    """
-
-    time_s: Array
-    sigma: Array
-    measured: NDArray[np.bool_]
-    outside: tuple[tuple[str, ...], ...]
+_EXTRAPOLATED_SIGMA = 0.35
+"""Log-sigma of a single kernel whose class was never measured, where its model has a smaller."""
 
 
 @dataclass(frozen=True, slots=True)
-class ComposedLatency:
-    """The latency of a sequence of kernels, with its 80% interval.
+class _Answer:
+    """Time of a part, the standard deviation of its log, and sizes that its model never saw."""
 
-    Attributes:
-        latency_s, low_s, high_s: from the first launch to the end of the last kernel.
-        busy_s: time in which the GPU runs kernels.
-        kernel_s: of each kernel, over all its runs.
-        sides: what bounds each: ``compute``, ``memory`` or ``launch``.
-        bases: ``measured`` or ``extrapolated``.
-        extrapolated_share, extrapolated_classes: of ``busy_s``, in kernels without measured ones.
-        out_of_range_share, out_of_range_features: the same for measured classes outside the sizes
-            that were measured.
-    """
-
-    latency_s: float
-    low_s: float
-    high_s: float
-    busy_s: float
-    kernel_s: tuple[float, ...]
-    sides: tuple[str, ...]
-    bases: tuple[str, ...]
-    extrapolated_share: float
-    extrapolated_classes: tuple[str, ...]
-    out_of_range_share: float
-    out_of_range_features: tuple[str, ...]
+    time_s: float
+    sigma: float
+    outside: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -138,56 +104,55 @@ class KernelLatencyModel:
     def kernel_times(
         self, kernels: Sequence[Kernel], device: DeviceSpec, runtime: Runtime = Runtime.PYTORCH
     ) -> KernelTimes:
-        """Times with where they come from; one call of each model for all kernels together."""
-        owners: list[int] = []
-        parts: list[Part] = []
-        for index, kernel in enumerate(kernels):
-            for part in parts_of(kernel, runtime):
-                owners.append(index)
-                parts.append(part)
-        part_s = np.zeros(len(parts))
-        sigma = np.zeros(len(parts))
-        outside: list[tuple[str, ...]] = [()] * len(parts)
-        groups: dict[tuple[str, MathMode, float], list[int]] = {}
-        for number, part in enumerate(parts):
-            groups.setdefault((part.model, part.math, part.itemsize), []).append(number)
-        for (name, mode, itemsize), members in groups.items():
-            sizes = np.array([parts[i].sizes for i in members])
-            seconds, spread, names = self._evaluate(name, mode, itemsize, sizes, device)
-            for i, value, missed in zip(members, seconds.tolist(), names, strict=True):
-                part_s[i] = value * parts[i].factor
-                sigma[i] = spread if parts[i].measured else max(spread, _SHARED_SIGMA_EXTRAPOLATED)
-                outside[i] = missed if parts[i].measured else ()
-        count = len(kernels)
-        time_s = np.zeros(count)
-        worst = np.zeros(count)
-        measured = np.ones(count, dtype=bool)
-        missed_by: list[dict[str, None]] = [{} for _ in range(count)]
-        for number, owner in enumerate(owners):
-            time_s[owner] += part_s[number]
-            worst[owner] = max(worst[owner], sigma[number])
-            measured[owner] &= parts[number].measured
-            missed_by[owner].update(dict.fromkeys(outside[number]))
-        least = np.array([_least_s(kernel, device) for kernel in kernels])
-        return KernelTimes(
-            np.maximum(time_s, least), worst, measured, tuple(tuple(m) for m in missed_by)
-        )
+        """Times with where they come from. Equal parts, as of repeated layers, are evaluated once;
+        each model is called once for all of its parts."""
+        per_kernel = [parts_of(kernel, runtime) for kernel in kernels]
+        answers = self._evaluate(chain.from_iterable(per_kernel), device)
+        time_s, sigma = np.empty(len(kernels)), np.empty(len(kernels))
+        outside: list[tuple[str, ...]] = []
+        for index, (kernel, parts) in enumerate(zip(kernels, per_kernel, strict=True)):
+            found = [answers[part] for part in parts]
+            time_s[index] = max(sum(answer.time_s for answer in found), _least_s(kernel, device))
+            sigma[index] = max(answer.sigma for answer in found)
+            names = (name for answer in found for name in answer.outside)
+            outside.append(tuple(dict.fromkeys(names)))
+        measured = np.array([all(p.measured for p in parts) for parts in per_kernel], dtype=bool)
+        return KernelTimes(time_s, sigma, measured, tuple(outside))
 
-    def _evaluate(
-        self, name: str, mode: MathMode, itemsize: float, sizes: Array, device: DeviceSpec
+    def _evaluate(self, parts: Iterable[Part], device: DeviceSpec) -> dict[Part, _Answer]:
+        """What the models say of each part."""
+        groups: dict[tuple[str, MathMode, float], list[Part]] = {}
+        for part in dict.fromkeys(parts):
+            groups.setdefault((part.model, part.math, part.itemsize), []).append(part)
+        answers: dict[Part, _Answer] = {}
+        for (name, mode, itemsize), members in groups.items():
+            sizes = np.array([part.sizes for part in members])
+            if name == STREAM:
+                seconds = LAUNCH_FLOOR_S + sizes[:, 0] / device.bandwidth_bytes_per_s
+                spread, outside = 0.0, _inside(len(members))
+            else:
+                rates = device_rates(device, mode)
+                seconds, spread, outside = self._ask(name, rates, itemsize, sizes)
+            for part, run_s, names in zip(members, seconds.tolist(), outside, strict=True):
+                answers[part] = (
+                    _Answer(part.factor * run_s, spread, names)
+                    if part.measured
+                    else _Answer(part.factor * run_s, max(spread, _EXTRAPOLATED_SIGMA), ())
+                )
+        return answers
+
+    def _ask(
+        self, name: str, rates: DeviceRates, itemsize: float, sizes: Array
     ) -> tuple[Array, float, list[tuple[str, ...]]]:
-        """Seconds, log-sigma and columns out of range, for rows of ``sizes`` of one model."""
-        if name == STREAM:
-            seconds = LAUNCH_FLOOR_S + sizes[:, 0] / device.bandwidth_bytes_per_s
-            return seconds, 0.0, [()] * len(sizes)
+        """Seconds, log-sigma and columns out of range, for rows of ``sizes`` of model ``name``."""
         entry = self.bundle.entry(name)
-        batch = _BATCHES[entry.feature_table](device_rates(device, mode), itemsize, *sizes.T)
+        batch = _BATCHES[entry.feature_table](rates, itemsize, *sizes.T)
         rows = TABLES[entry.feature_table].matrix(batch)
         raw = self.bundle.booster(name).predict_raw(rows)
         seconds = entry.target.transform.invert(raw, batch.prior_s)
         if isinstance(batch, ProductBatch):
             seconds = np.maximum(seconds, _FASTEST_TILES * batch.best_tile_s)
-        outside: list[tuple[str, ...]] = [()] * len(rows)
+        outside = _inside(len(rows))
         for index, column in enumerate(entry.features):
             if column.name not in _SIZE_COLUMNS:
                 continue
@@ -212,34 +177,13 @@ class KernelLatencyModel:
             launch_us: host time of one launch in microseconds, in place of the runtime's.
         """
         times = self.kernel_times(kernels, device, runtime)
-        repeats = [kernel.repeat for kernel in kernels]
         launch_s = us_to_s(LAUNCH_US[runtime] if launch_us is None else launch_us)
-        latency_s = queue_latency_s(times.time_s, repeats, launch_s)
-        kernel_s = times.time_s * np.array(repeats, dtype=np.float64)
-        busy_s = float(kernel_s.sum())
-        busy_share = min(busy_s / latency_s, 1.0) if latency_s else 0.0
-        spread = _Z80 * math.hypot(
-            busy_share * _shared_sigma(kernel_s, times, kernels), (1 - busy_share) * _HOST_SIGMA
-        )
-        carried = [i for i in range(len(kernels)) if not times.measured[i]]
-        outside = [i for i in range(len(kernels)) if times.outside[i]]
-        return ComposedLatency(
-            latency_s=latency_s,
-            low_s=latency_s * math.exp(-spread),
-            high_s=latency_s * math.exp(spread),
-            busy_s=busy_s,
-            kernel_s=tuple(kernel_s.tolist()),
-            sides=tuple(bound(kernel, device).side(LAUNCH_FLOOR_S) for kernel in kernels),
-            bases=tuple("measured" if known else "extrapolated" for known in times.measured),
-            extrapolated_share=_share(kernel_s, carried),
-            extrapolated_classes=tuple(
-                dict.fromkeys(f"{kernels[i].kind.value} {kernels[i].math.value}" for i in carried)
-            ),
-            out_of_range_share=_share(kernel_s, outside),
-            out_of_range_features=tuple(
-                dict.fromkeys(name for i in outside for name in times.outside[i])
-            ),
-        )
+        return compose_latency(kernels, times, device, launch_s)
+
+
+def _inside(count: int) -> list[tuple[str, ...]]:
+    """No column out of range, for ``count`` rows."""
+    return [()] * count
 
 
 def _least_s(kernel: Kernel, device: DeviceSpec) -> float:
@@ -248,26 +192,3 @@ def _least_s(kernel: Kernel, device: DeviceSpec) -> float:
     resident = kernel.cost.total_bytes <= device.l2_bytes
     memory_s = limits.memory_s / _L2_SPEEDUP if resident else 0.9 * limits.memory_s
     return max(LAUNCH_FLOOR_S / 2, _FEWEST_FLOPS * limits.compute_s, memory_s)
-
-
-def _share(kernel_s: Array, chosen: Sequence[int]) -> float:
-    total = float(kernel_s.sum())
-    return float(kernel_s[list(chosen)].sum()) / total if total else 0.0
-
-
-def _shared_sigma(kernel_s: Array, times: KernelTimes, kernels: Sequence[Kernel]) -> float:
-    """Log-sigma of the sum: errors of single kernels are independent and average out, those that
-    a class has in common don't."""
-    total = float(kernel_s.sum())
-    if not total:
-        return _SHARED_SIGMA_EXTRAPOLATED
-    weight = kernel_s / total
-    shared: dict[tuple[str, bool], float] = {}
-    for share, kernel, known in zip(weight.tolist(), kernels, times.measured, strict=True):
-        key = (kernel.kind.value, bool(known))
-        shared[key] = shared.get(key, 0.0) + share
-    common = sum(
-        (share * (_SHARED_SIGMA_MEASURED if known else _SHARED_SIGMA_EXTRAPOLATED)) ** 2
-        for (_, known), share in shared.items()
-    )
-    return math.sqrt(common + float(np.sum((weight * times.sigma) ** 2)))

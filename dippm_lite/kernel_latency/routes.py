@@ -138,7 +138,7 @@ def _conv(kernel: Kernel) -> tuple[Part, ...]:
             dims.batch, dims.in_channels, dims.out_channels, *dims.input_size, height, width,
             *dims.kernel_size,
         )  # fmt: skip
-        return (Part("conv_fp32", tuple(map(float, sizes)), math, 4.0, True),)
+        return (Part("conv_fp32", tuple(float(max(size, 1)) for size in sizes), math, 4.0, True),)
     taps, groups = prod(dims.kernel_size), max(dims.groups, 1)
     if dims.transposed:
         pixels = dims.batch * prod(dims.input_size)
