@@ -12,10 +12,10 @@ import torch
 
 from training.corpus.canonical import fingerprint
 from training.corpus.catalog import export_network, find_network
+from training.corpus.hollow import hollow
 from training.corpus.random_networks import FORMS
 from training.corpus.shapes_only import ShapesOnly
 from training.corpus.varied_networks import FAMILIES
-from training.corpus.weightless import hollow
 
 DATA = Path(__file__).parent / "data"
 PUBLISHED = json.loads((DATA / "published.json").read_text())

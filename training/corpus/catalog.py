@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 
 import onnx
 
-from training.corpus import weightless
 from training.corpus.diffusion_networks import diffusion_network
+from training.corpus.hollow import hollow
 from training.corpus.image_networks import timm_network, torchvision_network
 from training.corpus.modal_networks import modal_network
 from training.corpus.network import Network
@@ -19,6 +19,7 @@ from training.corpus.recommender_networks import recommender_network
 from training.corpus.recurrent_networks import recurrent_network
 from training.corpus.text_networks import step_network, text_network
 from training.corpus.varied_networks import varied_network
+from training.corpus.weightless import export
 
 __all__ = ["export_network", "find_network"]
 
@@ -73,9 +74,9 @@ def export_network(network: Network, *, exporter: str, opset: int) -> tuple[onnx
         ValueError: the exporter writes another opset than the one asked for.
         whatever torch raises where the network can't be built or exported.
     """
-    module = weightless.hollow(network.build)
+    module = hollow(network.build)
     batch = EXAMPLE_BATCH if network.batch else 1
-    model = weightless.export(
+    model = export(
         module,
         tuple(spec.example(batch) for spec in network.inputs),
         exporter=exporter,
