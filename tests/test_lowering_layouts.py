@@ -138,6 +138,22 @@ def test_onnxruntime_transposes_once_and_leaves_the_last_swap_to_the_product() -
     assert len(copies(heads(2, merge=True), Runtime.ONNXRUNTIME)) == 4
 
 
+def test_onnxruntime_cancels_the_transposes_around_convolutions_in_another_layout() -> None:
+    # as tf2onnx writes a network whose tensors are (N, H, W, C)
+    nodes = [
+        node("Transpose", "x", "t0", perm=[0, 3, 1, 2]),
+        node("Conv", "t0 w", "c0"),
+        node("Transpose", "c0", "u0", perm=[0, 2, 3, 1]),
+        node("Sigmoid", "u0", "s"),
+        node("Transpose", "s", "t1", perm=[0, 3, 1, 2]),
+        node("Conv", "t1 w", "c1"),
+        node("Transpose", "c1", "y", perm=[0, 2, 3, 1]),
+    ]
+    read = graph(nodes, {"x": (2, 6, 6, 8)}, weights={"w": (8, 8, 1, 1)})
+    found = [kernel.op for kernel in lower(read, Runtime.ONNXRUNTIME)]
+    assert found == ["transpose", "conv", "sigmoid", "conv", "transpose"]
+
+
 def test_tensorrt_reads_heads_where_they_are() -> None:
     assert copies(heads(2), Runtime.TENSORRT) == []
 

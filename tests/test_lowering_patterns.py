@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import pi, sqrt
 
 import numpy as np
@@ -465,6 +466,15 @@ def test_tensorrt_fuses_attention_in_half_precision(form: Callable[[], Graph]) -
     assert "attention" not in ops(form(), Runtime.TENSORRT, Precision.TF32)
 
 
+def test_a_softmax_over_the_queries_is_no_attention() -> None:
+    read = attention("Mul")
+    turned = tuple(
+        replace(n, attributes={"axis": 2}) if n.op_type == "Softmax" else n for n in read.nodes
+    )
+    found = ops(replace(read, nodes=turned), Runtime.TENSORRT, Precision.FP16)
+    assert "attention" not in found
+
+
 def test_onnxruntime_keeps_attention_in_pieces_with_the_scale_inside() -> None:
     assert ops(attention("Mul"), Runtime.ONNXRUNTIME) == ["bmm", "softmax", "bmm"]
     assert ops(attention(prescaled=True), Runtime.ONNXRUNTIME) == ["bmm", "softmax", "bmm"]
@@ -518,6 +528,17 @@ def test_batch_norm_is_folded_by_engines_and_launched_by_pytorch(form: str) -> N
         assert ops(read, runtime) == [op]
     assert ops(read, Runtime.PYTORCH) == [op, "batch_norm"]
     assert lower(read, Runtime.PYTORCH)[1].cost.weight_bytes == 4 * 8 * 4
+
+
+def test_constants_of_a_channel_are_folded_into_a_convolution() -> None:
+    nodes = [node("Conv", "x w", "c"), node("Mul", "c s", "m"), node("Add", "m b", "y")]
+    weights = {"w": (8, 8, 3, 3), "s": (1, 8, 1, 1), "b": (8, 1, 1)}
+    for runtime in ENGINES:
+        assert ops(graph(nodes, IMAGE, weights=weights), runtime) == ["conv"]
+    assert ops(graph(nodes, IMAGE, weights=weights), Runtime.PYTORCH) == ["conv", "mul", "add"]
+    everywhere = weights | {"b": (1, 8, 8, 8)}
+    found = ops(graph(nodes, IMAGE, weights=everywhere), Runtime.ONNXRUNTIME)
+    assert found == ["conv", "add"]
 
 
 def test_batch_norm_before_an_activation_stays() -> None:

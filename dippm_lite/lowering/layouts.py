@@ -164,10 +164,12 @@ class _Placement:
 
     def _result(self, step: Step) -> Layout | None:
         """The layout in which a step writes, where it isn't simply row-major."""
-        if self.runtime is Runtime.ONNXRUNTIME or not step.inputs:
+        if not step.inputs:
             return None
         if step.kind is KernelKind.ELEMENTWISE or step.op == "copy":
             return self._elementwise(step)
+        if self.runtime is Runtime.ONNXRUNTIME:
+            return None
         first = self._layout(step.inputs[0])
         shape = self.index.shape(step.outputs[0]) if step.outputs else None
         if first is None or shape is None:

@@ -68,14 +68,6 @@ def _transposed(step: Step, layout: Layout) -> bool:
     return layout.permute((*range(rank - 2), rank - 1, rank - 2)).is_contiguous
 
 
-def _broadcast(step: Step, layout: Layout) -> bool:
-    """Row-major but for repeated axes, which elementwise kernels broadcast."""
-    kept = [axis for axis, s in enumerate(layout.strides) if s or layout.shape[axis] == 1]
-    return Layout(
-        tuple(layout.shape[a] for a in kept), tuple(layout.strides[a] for a in kept)
-    ).is_contiguous
-
-
 CHANNELED = dict.fromkeys(
     (KernelKind.CONV, KernelKind.DEPTHWISE_CONV, KernelKind.POOLING, KernelKind.RESIZE),
     takes_channels,
@@ -96,11 +88,12 @@ TAKES: dict[Runtime, tuple[Takes, dict[KernelKind, Takes]]] = {
     Runtime.ONNXRUNTIME: (
         _dense,
         {
-            KernelKind.ELEMENTWISE: _broadcast,
+            KernelKind.ELEMENTWISE: takes_any,
             KernelKind.GEMM: _transposed,
             KernelKind.BATCHED_GEMM: _transposed,
         },
     ),
     Runtime.TENSORRT: (takes_any, {**CHANNELED, KernelKind.RECURRENT: _dense}),
 }
-"""By runtime: what kernels read as it is, in general and by kind."""
+"""By runtime: what kernels read as it is, in general and by kind. onnxruntime's transpose optimizer
+pushes a Transpose behind the elementwise nodes that follow it, where it often meets its inverse."""

@@ -37,6 +37,9 @@ def _core(index: GraphIndex, softmax: int) -> _Core | None:
     nodes = [softmax]
     masks: list[int] = []
     value = index.inputs[softmax][0]
+    axis = index.node(softmax).attributes.get("axis", -1 if index.graph.opset >= 13 else 1)
+    if axis not in (-1, len(index.shape(value) or ()) - 1):
+        return None
     first = None
     for _ in range(_MAX_MASKS + 2):
         i = index.producer(value)

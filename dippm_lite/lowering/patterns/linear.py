@@ -15,7 +15,7 @@ from dippm_lite.lowering.patterns.found import Found
 from dippm_lite.lowering.products import gemm_step, matmul_step
 from dippm_lite.op_costs import UnknownShapeError, find_rule
 
-__all__ = ["batch_norm", "linear", "scaled_matmul"]
+__all__ = ["batch_norm", "channel_affine", "linear", "scaled_matmul"]
 
 
 def linear(index: GraphIndex, matmul: int, numerics: Numerics) -> Found | None:
@@ -78,6 +78,43 @@ def batch_norm(index: GraphIndex, norm: int, numerics: Numerics) -> Found | None
     data = index.node(source).outputs[0]
     norm_step = batch_norm_step(index, (norm,), data, result, channels, step.repeat)
     return Found(nodes, (step, norm_step))
+
+
+def channel_affine(index: GraphIndex, conv: int, numerics: Numerics) -> Found | None:
+    """A convolution followed by a sum or product with one known number a channel: TensorFlow's
+    biases, a norm that was frozen. Engines fold both (ConvAddFusion, ConvMulFusion)."""
+    result = index.node(conv).outputs[0]
+    shape = index.shape(result)
+    nodes = [conv]
+    bias = None
+    for _ in range(2):
+        i = index.only_reader(result, "Add", "Mul")
+        if i is None or shape is None or len(index.inputs[i]) != 2:
+            break
+        a, b = index.inputs[i]
+        constant = b if a == result else a
+        if not index.is_weight(constant) or not _is_per_channel(index, constant, shape):
+            break
+        nodes.append(i)
+        bias = constant
+        result = index.node(i).outputs[0]
+    if bias is None:
+        return None
+    try:
+        step = conv_step(index, conv, bias)
+    except UnknownShapeError:
+        return None
+    step = replace(step, nodes=tuple(sorted(nodes)), outputs=(result,))
+    return Found(step.nodes, (step,))
+
+
+def _is_per_channel(index: GraphIndex, value: int, shape: tuple[int, ...]) -> bool:
+    """One number, or one a channel, as seen from an (N, C, *spatial) tensor."""
+    own = index.shape(value)
+    if own is None or len(own) > len(shape):
+        return False
+    padded = (1,) * (len(shape) - len(own)) + own
+    return all(size == 1 or axis == 1 for axis, size in enumerate(padded))
 
 
 def scaled_matmul(index: GraphIndex, matmul: int, numerics: Numerics) -> Found | None:

@@ -77,6 +77,13 @@ PATTERNS: tuple[Pattern, ...] = (
         ALL,
         "folded by engines; a kernel of its own in eager PyTorch",
     ),
+    Pattern(
+        "channel_affine",
+        ("Conv", "ConvTranspose"),
+        linear.channel_affine,
+        ENGINES,
+        "TensorFlow writes biases apart; eager PyTorch adds them apart anyway",
+    ),
     Pattern("linear", ("MatMul",), linear.linear, ALL, "addmm, cuBLASLt's bias epilogue"),
     Pattern(
         "scaled_matmul",
