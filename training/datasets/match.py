@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
+from training.corpus.records import Corpus
 from training.datasets.conversions import batch_of, convert
 from training.datasets.duplicates import keep_one_figure, set_duplicates_aside
 from training.datasets.graph_index import GraphIndex
+from training.datasets.graph_macs import count_macs
 from training.datasets.left_out import reason_to_leave_out
 from training.datasets.measured import MeasuredRow
 from training.datasets.outliers import Macs, set_outliers_aside
@@ -18,9 +21,26 @@ from training.datasets.published_names import network_of
 from training.datasets.published_precisions import precision_of
 from training.datasets.published_runtimes import runtime_of
 from training.datasets.reasons import Reason
-from training.datasets.tables import PublishedRow
+from training.datasets.tables import PublishedRow, read_tables
 
-__all__ = ["match", "match_row"]
+__all__ = ["match", "match_row", "measured_rows"]
+
+
+def measured_rows(
+    data: Path, corpus: Corpus, macs_file: Path | None = None
+) -> tuple[MeasuredRow, ...]:
+    """Every published row under ``data``, held against the graphs of ``corpus``.
+
+    Labels are the rows whose ``reason`` is ``None``. ``macs_file`` keeps what was counted.
+
+    Raises:
+        InputError: see :func:`read_tables`.
+    """
+    return match(
+        read_tables(data),
+        GraphIndex.of(corpus.records),
+        lambda names: count_macs(corpus, names, macs_file),
+    )
 
 
 def match(rows: Sequence[PublishedRow], index: GraphIndex, macs: Macs) -> tuple[MeasuredRow, ...]:

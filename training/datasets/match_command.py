@@ -31,21 +31,14 @@ def add_match_parser(commands: Any, records: Path) -> None:
 
 def _match(options: argparse.Namespace) -> int:
     from training.corpus.records import INDEX, Corpus
-    from training.datasets.graph_index import GraphIndex
-    from training.datasets.graph_macs import count_macs
-    from training.datasets.match import match
+    from training.datasets.match import measured_rows
     from training.datasets.match_report import render_text, summarise
     from training.datasets.reasons import Reason
-    from training.datasets.tables import read_tables
 
     if not (options.records / INDEX).exists():
         raise InputError(f"no records in {options.records}: build them with corpus build --output")
     corpus = Corpus(options.records)
-    rows = match(
-        read_tables(data_folder(options.data)),
-        GraphIndex.of(corpus.records),
-        lambda names: count_macs(corpus, names, options.macs),
-    )
+    rows = measured_rows(data_folder(options.data), corpus, options.macs)
     if options.output is not None:
         lines = (json.dumps(as_json(row), sort_keys=True) for row in rows)
         options.output.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")

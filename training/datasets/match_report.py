@@ -98,4 +98,6 @@ def render_text(report: Mapping[str, Any]) -> str:
         elif isinstance(value, list):
             lines.append(f"{key}: {len(value)}")
             lines += [f"  {line}" for line in value[:SHOWN]]
+            if len(value) > SHOWN:
+                lines.append(f"  and {len(value) - SHOWN} more")
     return "\n".join(lines)
