@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from training.corpus.label_command import add_label_parser
 from training.corpus.records import Corpus
 from training.datasets.match_command import add_match_parser
 
@@ -54,6 +55,7 @@ def add_parser(verbs: Any) -> None:
     stats.set_defaults(handler=_stats)
 
     add_match_parser(commands, RECORDS)
+    add_label_parser(commands, RECORDS)
 
 
 def _export(options: argparse.Namespace) -> int:
