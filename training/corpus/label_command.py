@@ -1,16 +1,21 @@
-"""``python -m training corpus label``: compose latency, memory and energy of the records."""
+"""``python -m training corpus label`` and ``compare``: figures composed of the kernel models."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from dippm_lite.errors import InputError
+from training.corpus.records import INDEX, Corpus
+from training.data_folder import add_data_option, data_folder
 
 __all__ = ["add_label_parser"]
+
+_T = TypeVar("_T")
 
 
 def add_label_parser(commands: Any, records: Path) -> None:
@@ -25,20 +30,22 @@ def add_label_parser(commands: Any, records: Path) -> None:
     label.add_argument("--fresh", action="store_true", help="compose all again")
     label.set_defaults(handler=_label)
 
+    compare = commands.add_parser("compare", help="composed figures beside measured ones")
+    add_data_option(compare)
+    compare.add_argument("--records", type=Path, default=records, metavar="DIR")
+    compare.add_argument("--macs", type=Path, metavar="FILE", help="keep counted MACs in this file")
+    compare.add_argument("--sample", type=int, metavar="N", help="N rows, evenly chosen")
+    compare.set_defaults(handler=_compare)
+
 
 def _label(options: argparse.Namespace) -> int:
     from training.corpus.labelling import label_corpus
     from training.corpus.labels import LABELS
-    from training.corpus.records import INDEX, Corpus
 
-    if not (options.records / INDEX).exists():
-        raise InputError(f"no records in {options.records}: build them with corpus build --output")
-    if options.workers < 1 or (options.sample is not None and options.sample < 1):
-        raise InputError("--workers and --sample count from 1")
-    corpus = Corpus(options.records)
-    chosen = corpus.records
-    if options.sample is not None:
-        chosen = chosen[:: max(1, len(chosen) // options.sample)][: options.sample]
+    corpus = _corpus(options.records)
+    if options.workers < 1:
+        raise InputError(f"--workers {options.workers}: at least 1")
+    chosen = _sample(corpus.records, options.sample)
     output = options.output or LABELS
     started = time.monotonic()
     count, failed = label_corpus(
@@ -52,3 +59,37 @@ def _label(options: argparse.Namespace) -> int:
         f"{len(failed)} without, {output.stat().st_size} bytes, {spent:.0f} s"
     )
     return 0
+
+
+def _compare(options: argparse.Namespace) -> int:
+    from training.corpus.comparison import comparable, compare, render_ratios
+    from training.corpus.labelling import Composer
+    from training.datasets.graph_index import GraphIndex
+    from training.datasets.graph_macs import count_macs
+    from training.datasets.match import match
+    from training.datasets.tables import read_tables
+
+    corpus = _corpus(options.records)
+    rows = match(
+        read_tables(data_folder(options.data)),
+        GraphIndex.of(corpus.records),
+        lambda names: count_macs(corpus, names, options.macs),
+    )
+    chosen = _sample(comparable(rows, corpus), options.sample)
+    print(render_ratios(tuple(compare(chosen, corpus, Composer()))))
+    return 0
+
+
+def _corpus(folder: Path) -> Corpus:
+    if not (folder / INDEX).exists():
+        raise InputError(f"no records in {folder}: build them with corpus build --output")
+    return Corpus(folder)
+
+
+def _sample(items: Sequence[_T], count: int | None) -> Sequence[_T]:
+    """``count`` of the items, evenly chosen; all of them for None."""
+    if count is None:
+        return items
+    if count < 1:
+        raise InputError(f"--sample {count}: at least 1")
+    return items[:: max(1, len(items) // count)][:count]

@@ -242,6 +242,8 @@ def label_corpus(
     failed: list[Outcome] = []
     part.parent.mkdir(parents=True, exist_ok=True)
     with part.open("a", encoding="utf-8") as lines:
+        if part.stat().st_size:
+            lines.write("\n")  # the last line may have been broken off
         for outcome in _progress(_outcomes(corpus, todo, workers), len(todo), report):
             if outcome.reason:
                 failed.append(outcome)
@@ -272,7 +274,7 @@ def _kept(output: Path, part: Path) -> dict[str, tuple[Label, ...]]:
         for line in part.read_text(encoding="utf-8").splitlines():
             try:
                 earlier += [Label.of_row(row) for row in json.loads(line)]
-            except (ValueError, TypeError):  # the line that was being written
+            except (ValueError, TypeError):  # empty, or broken off
                 continue
     kept: dict[str, dict[Label, None]] = {}
     for label in earlier:
