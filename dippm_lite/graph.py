@@ -31,7 +31,14 @@ MAX_CONSTANT_ELEMENTS = 64
 """Longest constant that a value carries: enough for axes, pads, shapes and pattern scalars."""
 
 AttributeValue = (
-    int | float | str | bytes | tuple[int, ...] | tuple[float, ...] | tuple[str, ...] | tuple[bytes, ...]
+    int
+    | float
+    | str
+    | bytes
+    | tuple[int, ...]
+    | tuple[float, ...]
+    | tuple[str, ...]
+    | tuple[bytes, ...]
 )
 
 _BITS = {

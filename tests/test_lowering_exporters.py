@@ -46,7 +46,9 @@ def test_exporters_and_opsets_agree(name: str, runtime: Runtime) -> None:
 
 
 @pytest.mark.parametrize("runtime", Runtime)
-@pytest.mark.parametrize("name", ["resnet50", "mobilenet_v2", "efficientnet_b0", "swin_tiny"])
+@pytest.mark.parametrize(
+    "name", ["resnet50", "mobilenet_v2", "efficientnet_b0", "swin_tiny", "vit_b_16", "gpt2"]
+)
 def test_exporters_and_opsets_agree_on_whole_networks(name: str, runtime: Runtime) -> None:
     found = [
         kernels(lower(read_graph(file, batch_size=2).graph, runtime))

@@ -17,7 +17,9 @@ from onnx import TensorProto, helper
 from dippm_lite.caveats import AssumedBatch, BoundedShapes, FileNote, UnresolvedShapes
 from dippm_lite.errors import InputError
 from dippm_lite.graph import ABSENT, DType, Graph, Value, ValueKind
-from dippm_lite.onnx_reader import ReadModel, read_graph
+from dippm_lite.onnx_reader import DEFAULT_LIMITS, ReadModel, read_graph
+from dippm_lite.onnx_reader.decode_graph import MAX_LIST_ATTRIBUTE, decode_attribute
+from dippm_lite.onnx_reader.decoding import Decoder
 
 
 def read(proto: onnx.ModelProto, **bindings: Any) -> ReadModel:
@@ -665,3 +667,13 @@ def test_operators_are_counted_as_the_file_has_them() -> None:
     proto = zoo.kv_cache()
     graph = read(proto, batch_size=2, dims={"past_len": 3, "seq": 1}).graph
     assert Counter(ops(graph)) == Counter(node.op_type for node in proto.graph.node)
+
+
+def test_a_list_too_long_to_be_of_use_ends_the_reading_of_its_attribute() -> None:
+    """A forest of trees has tens of millions of entries, and reading on takes minutes: what comes
+    after the cap is never looked at, here a field that is no protobuf."""
+    for entry in (b"\x40\x01", b"\x3d\x00\x00\x80\x3f", b"\x4a\x01a"):  # an int, a float, a string
+        body = b"\x0a\x05nodes" + entry * (MAX_LIST_ATTRIBUTE + 1) + b"\x07\x07"
+        decoder = Decoder(memoryview(body), DEFAULT_LIMITS)
+        attribute = decode_attribute(decoder, (0, len(body)), 0)
+        assert (attribute.name, attribute.value) == ("nodes", None)

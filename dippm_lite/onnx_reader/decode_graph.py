@@ -113,7 +113,9 @@ def decode_attribute(decoder: Decoder, span: Span, depth: int) -> AttributeDef:
     """An attribute of a node of a graph at nesting ``depth``.
 
     Fields are collected under the number of the ``AttributeType`` that declares them in use; a
-    file from before that enum existed has no type, so there the filled field decides.
+    file from before that enum existed has no type, so there the filled field decides. A list that
+    is too long to be of use ends the reading: a forest of trees has tens of millions of entries,
+    and only its name matters, which writers put first.
     """
     decoder.charge_items(4)
     buffer = decoder.buffer
@@ -133,16 +135,19 @@ def decode_attribute(decoder: Decoder, span: Span, depth: int) -> AttributeDef:
         elif tag == 21:
             numbers[_FLOAT] = struct.unpack("<f", buffer[a:b])[0]
         elif tag in (64, 66):
-            if len(ints) <= MAX_LIST_ATTRIBUTE:
-                values = (a,) if tag == 64 else unpack_varints(buffer, (a, b))
-                ints.extend(map(signed64, islice(values, MAX_LIST_ATTRIBUTE + 1)))
+            values = (a,) if tag == 64 else unpack_varints(buffer, (a, b))
+            ints.extend(map(signed64, islice(values, MAX_LIST_ATTRIBUTE + 1)))
+            if len(ints) > MAX_LIST_ATTRIBUTE:
+                return AttributeDef(name, _INTS, None)
         elif tag in (58, 61):
-            if len(floats) <= MAX_LIST_ATTRIBUTE:
-                floats.extend(_floats(buffer, (a, b)))
+            floats.extend(_floats(buffer, (a, b)))
+            if len(floats) > MAX_LIST_ATTRIBUTE:
+                return AttributeDef(name, _FLOATS, None)
         elif tag in _SPANS:
             found = spans.setdefault(_SPANS[tag], [])
-            if len(found) <= MAX_LIST_ATTRIBUTE:
-                found.append((a, b))
+            found.append((a, b))
+            if len(found) > MAX_LIST_ATTRIBUTE:
+                return AttributeDef(name, _SPANS[tag], None)
         elif tag == 170:
             ref = decoder.text(a, b)
     if ref:
@@ -152,8 +157,6 @@ def decode_attribute(decoder: Decoder, span: Span, depth: int) -> AttributeDef:
         kind = filled[0] if filled else 0
     if kind in (_INTS, _FLOATS):
         numbered = ints if kind == _INTS else floats
-        if len(numbered) > MAX_LIST_ATTRIBUTE:
-            return AttributeDef(name, kind, None)
         decoder.charge_items(len(numbered))
         return AttributeDef(name, kind, tuple(numbered))
     if kind in (_INT, _FLOAT):

@@ -18,7 +18,7 @@ few bytes must not make the reader allocate more."""
 
 
 class ShapeRuleError(ValueError):
-    """A call contradicts its operator's definition (ranks, sizes, attributes); text is one clause."""
+    """A call contradicts its operator (ranks, sizes, attributes); the text is one clause."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,8 @@ ATTENTION_OPSET = 14
 
 @contextlib.contextmanager
 def composed_attention() -> Iterator[None]:
-    """Attention as the matmul, softmax and matmul that PyTorch used before 2.0."""
+    """Attention as matmul, softmax and matmul, in the form that the exporters write it from opset
+    14 on: query and key each times the root of the scale."""
     functional = torch.nn.functional
     before = functional.scaled_dot_product_attention
 
@@ -31,8 +32,8 @@ def composed_attention() -> Iterator[None]:
     ) -> torch.Tensor:
         if is_causal or enable_gqa:
             raise ValueError("causal or grouped attention needs opset 14 or newer")
-        scores = query @ key.transpose(-2, -1)
-        scores = scores * (query.shape[-1] ** -0.5 if scale is None else scale)
+        root = (query.shape[-1] ** -0.5 if scale is None else scale) ** 0.5
+        scores = (query * root) @ (key.transpose(-2, -1) * root)
         if attn_mask is not None:
             scores = scores + attn_mask
         return scores.softmax(dim=-1) @ value

@@ -23,15 +23,6 @@ KEPT_INTEGERS = 1024
 KEPT_NUMBERS = 8
 """Longest other tensor whose content is kept: scalars of patterns, scales of a Resize."""
 
-_INTEGERS = 1024
-"""Longest integer tensor whose content is kept: shapes, axes, pads, positions of a token."""
-
-KEPT_NUMBERS = 8
-"""Longest other tensor whose content is kept: scalars of patterns, scales of a Resize."""
-
-ATTENTION_OPSET = 14
-"""First opset for which the TorchScript exporter knows ``scaled_dot_product_attention``."""
-
 _INTEGERS = frozenset({onnx.TensorProto.INT64, onnx.TensorProto.INT32})
 _DATA_FIELDS = (
     "raw_data", "float_data", "int32_data", "int64_data", "double_data", "uint64_data",
