@@ -10,7 +10,7 @@ import pytest
 
 from training.corpus import records
 from training.corpus.build import build, failures, make_record, pack, rebuild
-from training.corpus.commands import statistics
+from training.corpus.counts import record_counts
 from training.corpus.records import Corpus, Record, write_shards
 
 RECORD = Record(
@@ -92,7 +92,7 @@ def test_a_second_run_builds_nothing_again(work, capfd):
 def test_packed_records_count_rebuild_and_notice_a_change(work, tmp_path):
     assert pack(work, tmp_path) == 3
     corpus = Corpus(tmp_path)
-    counts = statistics(corpus)
+    counts = record_counts(corpus)
     assert counts["graphs"] == 3
     assert counts["by_source"] == {"random": 2, "plain": 1}
     assert counts["by_exporter"] == {"torchscript opset 17": 3}
@@ -121,7 +121,7 @@ def test_networks_of_one_computation_become_one_record_with_aliases(work, tmp_pa
     assert pack(copy, tmp_path / "records") == 3
     merged = {r.name: r.aliases for r in Corpus(tmp_path / "records").records}
     assert merged["plain/lstm"] == ("twin/plain/lstm",)
-    assert statistics(Corpus(tmp_path / "records"))["names"] == 6
+    assert record_counts(Corpus(tmp_path / "records"))["names"] == 6
 
 
 def test_a_record_says_how_its_network_is_made():

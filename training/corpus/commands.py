@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-from collections import Counter
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from training.corpus.card_command import add_card_parsers
 from training.corpus.label_command import add_label_parser
 from training.corpus.records import Corpus
 from training.datasets.match_command import add_match_parser
 
-__all__ = ["RECORDS", "add_parser", "statistics"]
+__all__ = ["RECORDS", "add_parser"]
 
 RECORDS = Path(__file__).parent / "records"
 """The records that the repository holds."""
@@ -49,13 +47,9 @@ def add_parser(verbs: Any) -> None:
     pack.add_argument("--output", type=Path, default=RECORDS)
     pack.set_defaults(handler=_pack)
 
-    stats = commands.add_parser("stats", help="count the records")
-    stats.add_argument("--records", type=Path, default=RECORDS)
-    stats.add_argument("--format", choices=("text", "json"), default="text")
-    stats.set_defaults(handler=_stats)
-
     add_match_parser(commands, RECORDS)
     add_label_parser(commands, RECORDS)
+    add_card_parsers(commands, RECORDS)
 
 
 def _export(options: argparse.Namespace) -> int:
@@ -97,38 +91,3 @@ def _pack(options: argparse.Namespace) -> int:
 
     print(f"{pack(options.work, options.output)} records in {options.output}")
     return 0
-
-
-def _stats(options: argparse.Namespace) -> int:
-    counts = statistics(Corpus(options.records))
-    if options.format == "json":
-        print(json.dumps(counts, indent=2))
-        return 0
-    for key, value in counts.items():
-        if isinstance(value, Mapping):
-            print(f"{key}:")
-            for name, count in value.items():
-                print(f"  {count:6} {name}")
-        else:
-            print(f"{key}: {value}")
-    return 0
-
-
-def statistics(corpus: Corpus) -> dict[str, int | dict[str, int]]:
-    """Counts over the records: graphs, names merged, architectures, sizes, by family and source."""
-    records = corpus.records
-
-    def by(keys: list[str]) -> dict[str, int]:
-        return dict(sorted(Counter(keys).items(), key=lambda item: (-item[1], item[0])))
-
-    return {
-        "graphs": len(records),
-        "names": sum(1 + len(record.aliases) for record in records),
-        "architectures": len({record.architecture for record in records}),
-        "families": len({record.family for record in records}),
-        "nodes": sum(record.nodes for record in records),
-        "packed_bytes": sum(path.stat().st_size for path in corpus.folder.glob("*.onnx.zst")),
-        "by_source": by([record.name.split("/")[0] for record in records]),
-        "by_family": by([record.family for record in records]),
-        "by_exporter": by([f"{record.exporter} opset {record.opset}" for record in records]),
-    }
