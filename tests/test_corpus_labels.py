@@ -7,6 +7,7 @@ from dataclasses import astuple, replace
 from itertools import pairwise
 
 import pytest
+from match_rows import published
 from zoo import model, node, stored, value, weight
 
 from dippm_lite import Predictor
@@ -16,6 +17,7 @@ from dippm_lite.execution import Precision, Runtime
 from dippm_lite.onnx_reader import read_graph
 from training.__main__ import main
 from training.corpus import labelling
+from training.corpus.comparison import comparable, compare, render_ratios
 from training.corpus.label_plan import (
     ANCHOR,
     FEWEST,
@@ -30,6 +32,9 @@ from training.corpus.labelling import Composer, label_corpus, label_record
 from training.corpus.labels import Label, read_labels, write_labels
 from training.corpus.records import Corpus, Record, write_shards
 from training.corpus.resized import read_resized, resize
+from training.datasets.measured import MeasuredRow
+from training.datasets.reasons import Reason
+from training.datasets.splits import Side, freeze
 
 FINGERPRINTS = [f"{n:032x}" for n in range(300)]
 
@@ -169,8 +174,14 @@ def test_labels_are_the_predictions_of_the_product(composer):
     outcome = label_record(CNN, convolutions(), composer)
     assert outcome.reason == ""
     assert len(outcome.labels) == 3 * PER_BATCH + 2
+    product = Predictor.load()
     for label in outcome.labels:
-        predictor = Predictor.load(label.device, label.runtime, label.precision)
+        predictor = replace(
+            product,
+            device=find_device(label.device),
+            runtime=Runtime(label.runtime),
+            precision=Precision(label.precision),
+        )
         content = convolutions(side=label.size or 64)
         prediction = predictor.predict(content, batch_size=label.batch)
         assert label.latency_ms == pytest.approx(prediction.latency_ms.value)
@@ -314,6 +325,13 @@ def test_a_run_that_was_broken_off_goes_on_where_it_was(corpus, tmp_path, monkey
     assert not part.exists()
 
 
+def test_several_processes_make_the_same_file(corpus, tmp_path):
+    outputs = [tmp_path / name / "composed.csv.zst" for name in "ab"]
+    for workers, output in enumerate(outputs, 1):
+        run(corpus, output, workers=workers)
+    assert outputs[0].read_bytes() == outputs[1].read_bytes()
+
+
 def test_labels_of_another_engine_are_composed_again(corpus, tmp_path):
     output = tmp_path / "composed.csv.zst"
     run(corpus, output)
@@ -333,6 +351,49 @@ def test_the_command_says_what_it_made(corpus, tmp_path, capsys):
     assert "workloads/s" in shown.err
     assert main(["corpus", "label", "--records", str(tmp_path)]) == 2
     assert "no records in" in capsys.readouterr().err
+
+
+# Beside measured figures
+
+
+def measured(graph: str, **fields) -> MeasuredRow:
+    row = {
+        "row": published(), "source": "paper", "device": "a100-sxm4-40gb", "precision": "fp16",
+        "runtime": "tensorrt", "graph": graph, "batch": 8, "metric": "latency_ms", "value": 2.0,
+    }  # fmt: skip
+    return MeasuredRow(**{**row, **fields})
+
+
+def test_rows_of_the_test_side_and_of_other_engines_are_not_compared(tmp_path):
+    many = [record(f"plain/net-{n}", n, (3, 64, 64)) for n in range(40)]
+    write_shards(tmp_path, [(r, convolutions()) for r in many])
+    corpus = Corpus(tmp_path)
+    splits = freeze(corpus.records)
+    kept = comparable([measured(r.name) for r in many], corpus)
+    sides = {r.name: splits.side(r.fingerprint) for r in many}
+    assert {sides[row.graph] for row in kept} == {Side.TRAIN, Side.VALIDATION}
+    assert len(kept) == sum(side is not Side.TEST for side in sides.values()) < 40
+    name = kept[0].graph
+    for change in (
+        {"runtime": "vllm"},
+        {"precision": "unknown"},
+        {"metric": "power_w"},
+        {"reason": Reason.OUTLIER},
+    ):
+        assert comparable([measured(name, **change)], corpus) == []
+
+
+def test_a_ratio_is_the_prediction_over_the_measured_figure(corpus, composer):
+    rows = [measured("plain/cnn"), measured("plain/cnn", metric="memory_mib", value=400.0)]
+    latency, memory = compare([*rows, measured("plain/broken")], corpus, composer)
+    prediction = Predictor.load("a100-sxm4-40gb", "tensorrt", "fp16").predict(
+        convolutions(), batch_size=8
+    )
+    assert latency.ratio == pytest.approx(prediction.latency_ms.value / 2)
+    assert memory.ratio == pytest.approx(prediction.memory_mib.value / 400)
+    text = render_ratios([latency, memory])
+    assert f"{latency.ratio:.2f}" in text
+    assert "tensorrt fp16" in text
 
 
 def test_a_row_has_the_types_of_its_columns():

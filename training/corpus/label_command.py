@@ -64,17 +64,10 @@ def _label(options: argparse.Namespace) -> int:
 def _compare(options: argparse.Namespace) -> int:
     from training.corpus.comparison import comparable, compare, render_ratios
     from training.corpus.labelling import Composer
-    from training.datasets.graph_index import GraphIndex
-    from training.datasets.graph_macs import count_macs
-    from training.datasets.match import match
-    from training.datasets.tables import read_tables
+    from training.datasets.match import measured_rows
 
     corpus = _corpus(options.records)
-    rows = match(
-        read_tables(data_folder(options.data)),
-        GraphIndex.of(corpus.records),
-        lambda names: count_macs(corpus, names, options.macs),
-    )
+    rows = measured_rows(data_folder(options.data), corpus, options.macs)
     chosen = _sample(comparable(rows, corpus), options.sample)
     print(render_ratios(tuple(compare(chosen, corpus, Composer()))))
     return 0

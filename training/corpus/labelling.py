@@ -154,14 +154,15 @@ def label_record(record: Record, model: bytes, composer: Composer) -> Outcome:
 
 def _labels(record: Record, model: bytes, composer: Composer) -> Iterator[Label]:
     key = record.fingerprint
-    first = read_graph(model, batch_size=1 if record.batch else None)
-    batches = _batches(record, first)
+    reads = {1: read_graph(model, batch_size=1 if record.batch else None)}
+    batches = _batches(record, reads[1])
     for batch, (wanted, settings) in settings_of(key, batches).items():
-        read = first if batch == 1 else read_graph(model, batch_size=batch)
-        yield from _some(record, read, composer, batch, settings, wanted)
+        if batch not in reads:
+            reads[batch] = read_graph(model, batch_size=batch)
+        yield from _some(record, reads[batch], composer, batch, settings, wanted)
     # A batch in the middle, so that a larger image still fits.
     batch = batches[len(batches) // 2]
-    own = read if batch == batches[-1] else read_graph(model, batch_size=batch)
+    own = reads[batch]
     for size in ordered(key, "size", SIZES) if own_size(record) else ():
         if size == own_size(record):
             continue
