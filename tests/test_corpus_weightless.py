@@ -35,7 +35,8 @@ class Attention(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         batch, tokens, _ = x.shape
         heads = self.enter(self.norm(x)).reshape(batch, tokens, 3, 4, 16).permute(2, 0, 3, 1, 4)
-        mixed = nn.functional.scaled_dot_product_attention(*heads)
+        # A flag of a shape, as timm's rotary attention has it.
+        mixed = nn.functional.scaled_dot_product_attention(*heads, is_causal=tokens > 1000)
         result: torch.Tensor = x + self.leave(mixed.transpose(1, 2).reshape(batch, tokens, 64))
         return result
 

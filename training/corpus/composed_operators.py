@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import torch
 
@@ -48,15 +50,26 @@ def composed_attention() -> Iterator[None]:
 @contextlib.contextmanager
 def separate_operators() -> Iterator[None]:
     """Keep torch from fused operators that no exporter knows, or only at newer opsets."""
-    fused_attention = torch.backends.mha.get_fastpath_enabled()
-    rms_norm = torch.nn.functional.rms_norm
+    functional = torch.nn.functional
+    fast_path = torch.backends.mha.get_fastpath_enabled()
+    rms_norm, attention = functional.rms_norm, functional.scaled_dot_product_attention
+
+    @functools.wraps(attention)
+    def attention_with_plain_flag(*args: Any, **kwargs: Any) -> Any:
+        # While a network is traced, a flag that depends on a shape comes as a tensor.
+        if "is_causal" in kwargs:
+            kwargs["is_causal"] = bool(kwargs["is_causal"])
+        return attention(*args, **kwargs)
+
     torch.backends.mha.set_fastpath_enabled(False)
-    torch.nn.functional.rms_norm = _composed_rms_norm
+    functional.rms_norm = _composed_rms_norm
+    functional.scaled_dot_product_attention = attention_with_plain_flag
     try:
         yield
     finally:
-        torch.backends.mha.set_fastpath_enabled(fused_attention)
-        torch.nn.functional.rms_norm = rms_norm
+        torch.backends.mha.set_fastpath_enabled(fast_path)
+        functional.rms_norm = rms_norm
+        functional.scaled_dot_product_attention = attention
 
 
 def _composed_rms_norm(
