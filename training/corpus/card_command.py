@@ -84,8 +84,9 @@ def _card(options: argparse.Namespace) -> int:
             "Coverage: MACs and parameters by family": f"{PLOTS}/coverage.png",
         },
     )
-    options.output.write_text(text, encoding="utf-8")
-    (folder / COUNTS).write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+    options.output.write_text(text, encoding="utf-8", newline="\n")
+    counts = json.dumps(facts, indent=1) + "\n"
+    (folder / COUNTS).write_text(counts, encoding="utf-8", newline="\n")
     print(f"{options.output}: {facts['graphs']} graphs, of which {shown} are plotted")
     return 0
 
