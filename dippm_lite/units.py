@@ -47,12 +47,15 @@ def format_significant(value: float, digits: int = 3) -> str:
     """``value`` with ``digits`` significant digits and never an exponent: 0.0123, 12.3, 12300."""
     if value == 0 or not math.isfinite(value):
         return f"{value:g}"
-    decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
-    return f"{value:,.{decimals}f}"
+    rounded = float(f"{value:.{digits}g}")  # first, since 0.9999 becomes 1.00
+    decimals = max(0, digits - 1 - math.floor(math.log10(abs(rounded))))
+    return f"{rounded:,.{decimals}f}"
 
 
 def format_latency(latency_ms: float) -> str:
-    """``0.412 ms``, ``12.4 ms``, ``7.27 s``."""
+    """``41.2 us``, ``0.412 ms``, ``12.4 ms``, ``7.27 s``."""
+    if 0 < latency_ms < 0.1:
+        return f"{format_significant(latency_ms * 1e3)} us"
     if latency_ms >= 1e4:
         return f"{format_significant(ms_to_s(latency_ms))} s"
     return f"{format_significant(latency_ms)} ms"

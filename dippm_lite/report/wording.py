@@ -34,7 +34,7 @@ def _nothing_on_gpu(caveat: c.NothingOnGpu) -> str:
 
 _TEXT: dict[type[c.Caveat], Callable[..., str]] = {
     c.AssumedBatch: lambda x: (
-        f"free dimension {x.dimension!r} taken as the batch, {x.batch_size}: set it with --batch"
+        f"free dimension {x.dimension} taken as the batch, {x.batch_size}: set it with --batch"
     ),
     c.UnknownOps: _unknown_ops,
     c.UnresolvedShapes: lambda x: (
