@@ -242,6 +242,8 @@ def test_four_bit_products_count_unpacked_columns() -> None:
         weights={"w": np.zeros((n, k // block, block // 2), np.uint8), "s": (n * k // block,)},
     )
     assert graph_macs(read) == 2 * 5 * k * n
+    assert graph_params(read) == k * n
+    assert graph_weight_bytes(read) == k * n // 2 + 4 * n * k // block
 
 
 def test_every_operator_of_the_standard_has_a_row() -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from dippm_lite.graph import Graph, TensorSpec
+from dippm_lite.graph import ABSENT, Graph, TensorSpec
 from dippm_lite.op_costs.costs import node_macs, nodes_at_load
 from dippm_lite.op_costs.elementwise_table import ELEMENTWISE
+from dippm_lite.op_costs.macs import integer
 from dippm_lite.op_costs.rules import UnknownShapeError
 
 __all__ = ["graph_macs", "graph_params", "graph_weight_bytes"]
+
+_PACKED_PRODUCTS = frozenset({("com.microsoft", "MatMulNBits"), ("com.microsoft", "MatMulBnb4")})
+"""Products whose right operand is packed into bytes, K and N being attributes."""
 
 
 def graph_macs(graph: Graph) -> int:
@@ -35,15 +39,28 @@ def graph_params(graph: Graph) -> int:
     them as buffers), and where an exporter folded it they are not. Literals that an exporter wrote
     out aren't parameters: single numbers that only elementwise operators read (the scale of an
     attention), and the ones and zeros that stand in for an absent affine part (a GroupNorm written
-    as InstanceNormalization). A weight packed into bytes (4-bit, MatMulNBits) counts its bytes.
+    as InstanceNormalization). A matrix packed into bytes (MatMulNBits) counts its K x N elements,
+    not the bytes, and not the scales and zero points that belong to the packing.
     """
+    packed = _packed_elements(graph)
     return sum(
-        spec.elements
+        packed.get(value, spec.elements)
         for value in graph.stored_weights
         if (spec := graph.values[value].spec) is not None
         and (spec.dtype.is_floating or spec.dtype.is_quantized)
         and not _is_literal(graph, value, spec)
     )
+
+
+def _packed_elements(graph: Graph) -> dict[int, int]:
+    """Elements that each packed operand of a block-quantised product stands for."""
+    found: dict[int, int] = {}
+    for node in graph.nodes:
+        if node.key in _PACKED_PRODUCTS and len(node.inputs) > 1:
+            matrix, *packing = node.inputs[1:4]  # then scales and zero points
+            found.update((value, 0) for value in packing if value != ABSENT)
+            found[matrix] = max(integer(node, "K", 0), 0) * max(integer(node, "N", 0), 0)
+    return found
 
 
 def _is_literal(graph: Graph, value: int, spec: TensorSpec) -> bool:
