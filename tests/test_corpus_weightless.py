@@ -158,6 +158,15 @@ def test_equal_weights_of_different_layers_stay_apart_and_tied_ones_together():
     assert len(model.graph.initializer) == 5
 
 
+def test_a_shape_that_depends_on_content_is_computed_after_all():
+    class Chosen(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x[(x + 1 > 0).nonzero()[:, 0]] * 2
+
+    model = exported(Chosen, (5000,))
+    assert "NonZero" in {node.op_type for node in model.graph.node}
+
+
 def test_a_hollow_module_holds_one_number_a_parameter_and_says_its_shapes():
     module = hollow(lambda: nn.Linear(30_000, 30_000))
     assert [tuple(p.shape) for p in module.parameters()] == [(30_000, 30_000), (30_000,)]

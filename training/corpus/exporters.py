@@ -25,8 +25,7 @@ def _export_torchscript(
     input_names: list[str],
     dynamic: Mapping[str, Mapping[int, str]],
 ) -> onnx.ModelProto:
-    target = io.BytesIO()
-    with _hollow_initializers() as dims, _shapes_only(module):
+    def write(target: io.BytesIO) -> None:
         torch.onnx.export(
             module,
             arguments,
@@ -37,6 +36,16 @@ def _export_torchscript(
             input_names=input_names,
             dynamic_axes={name: dict(axes) for name, axes in dynamic.items()},
         )
+
+    with _hollow_initializers() as dims:
+        target = io.BytesIO()
+        try:
+            with _shapes_only(module):
+                write(target)
+        except NotImplementedError:
+            # A shape depends on content (boxes above a score, say): it must be computed after all.
+            target = io.BytesIO()
+            write(target)
     model = onnx.ModelProto.FromString(target.getvalue())
     for tensor in model.graph.initializer:
         if tensor.name in dims:

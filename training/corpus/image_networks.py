@@ -106,12 +106,15 @@ def torchvision_network(name: str, image_size: int | None = None) -> Network:
     if ".video." in module:
         size = 224 if name.startswith(("mvit", "swin3d", "s3d")) else image_size or 112
         shape = (3, 16, size, size)
+    inputs: tuple[InputSpec, ...] = (InputSpec("image", shape),)
+    if ".optical_flow." in module:
+        inputs = tuple(InputSpec(name, (3, 368, 496)) for name in ("before", "after"))
     return Network(
         name=label,
         family=module.rsplit(".", 1)[-1],
         builder=f"{module}.{name}",
         arguments=arguments,
-        inputs=(InputSpec("image", shape),),
+        inputs=inputs,
         build=build,
         batch=batch,
     )
