@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import multiprocessing
 import os
 import resource
 import signal
@@ -25,6 +24,7 @@ import onnx
 from training.corpus.canonical import canonicalise, fingerprint, shape_free_fingerprint
 from training.corpus.catalog import export_network, find_network
 from training.corpus.records import Corpus, Record, write_shards
+from training.corpus.workers import Died, run_tasks
 
 __all__ = ["build", "failures", "make_record", "pack", "rebuild"]
 
@@ -92,14 +92,22 @@ def build(
     print(f"{len(names) - len(todo)} of {len(names)} networks are built already", file=sys.stderr)
     started, failed = time.monotonic(), 0
     tasks = [(name, work, tuple(exporters)) for name in todo]
-    context = multiprocessing.get_context("spawn")
-    with context.Pool(workers, maxtasksperchild=NETWORKS_PER_WORKER) as pool:
-        for count, (name, reason) in enumerate(pool.imap_unordered(_build_one, tasks), 1):
-            failed += reason is not None
-            spent = time.monotonic() - started
-            left = spent / count * (len(todo) - count)
-            text = f"{count}/{len(todo)} {failed} failed, {left / 60:.0f} min left, {name}"
-            print(text if reason is None else f"{text}: {reason}", file=sys.stderr, flush=True)
+    results = run_tasks(_build_one, tasks, workers=workers, tasks_per_worker=NETWORKS_PER_WORKER)
+    for count, ((name, *_), result) in enumerate(results, 1):
+        reason = result
+        if isinstance(result, Died):
+            reason = f"the process that exported it ended with code {result.exit_code}"
+            _fail(work, name, reason)
+        failed += reason is not None
+        spent = time.monotonic() - started
+        left = spent / count * (len(todo) - count)
+        text = f"{count}/{len(todo)} {failed} failed, {left / 60:.0f} min left, {name}"
+        print(text if reason is None else f"{text}: {reason}", file=sys.stderr, flush=True)
+
+
+def _fail(work: Path, name: str, reason: str) -> None:
+    path = work / "failures" / f"{_identifier(name)}.json"
+    _write(path, {"name": name, "reason": reason})
 
 
 def _identifier(name: str) -> str:
@@ -113,7 +121,8 @@ def _is_done(work: Path, name: str) -> bool:
     ).exists()
 
 
-def _build_one(task: tuple[str, Path, tuple[tuple[str, int], ...]]) -> tuple[str, str | None]:
+def _build_one(task: tuple[str, Path, tuple[tuple[str, int], ...]]) -> str | None:
+    """Export one network into the work folder; returns the reason where it fails."""
     import torch
 
     name, work, exporters = task
@@ -135,9 +144,9 @@ def _build_one(task: tuple[str, Path, tuple[tuple[str, int], ...]]) -> tuple[str
             signal.alarm(0)
         (work / "models" / f"{identifier}.onnx").write_bytes(model.SerializeToString())
         _write(work / "models" / f"{identifier}.json", asdict(record))
-        return name, None
-    _write(work / "failures" / f"{identifier}.json", {"name": name, "reason": "; ".join(reasons)})
-    return name, reasons[-1]
+        return None
+    _fail(work, name, "; ".join(reasons))
+    return reasons[-1]
 
 
 def _in_one_line(error: BaseException) -> str:
