@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 from dippm_lite.caveats import Caveat, NothingOnGpu, UnknownOps
 from dippm_lite.execution import Precision, Runtime
-from dippm_lite.graph import Graph
+from dippm_lite.graph import DType, Graph, TensorSpec
 from dippm_lite.kernels import Kernel
 from dippm_lite.liveness import Liveness, peak, weight_sizes
 from dippm_lite.lowering import Lowering, lower
@@ -89,7 +89,7 @@ def analyse_graph(read: ReadModel, model: str, runtime: Runtime, precision: Prec
         arithmetic=Arithmetic(*lowered.arithmetic),
         kernels=lowered.kernels,
         liveness=liveness,
-        weight_sizes=weight_sizes(graph, lowered.size_of),
+        weight_sizes=_weight_sizes(graph, lowered),
         static=StaticAnalysis(
             macs=graph_macs(graph),
             params=graph_params(graph),
@@ -101,6 +101,19 @@ def analyse_graph(read: ReadModel, model: str, runtime: Runtime, precision: Prec
         ),
         caveats=read.caveats + _cost_caveats(graph, lowered),
     )
+
+
+def _weight_sizes(graph: Graph, lowered: Lowering) -> tuple[int, ...]:
+    """Weights in the run-time precision; autocast keeps the single-precision ones and caches a
+    half-precision copy of each matrix and filter."""
+    stored = weight_sizes(graph, lowered.size_of)
+    if not lowered.numerics.autocast:
+        return stored
+    return stored + weight_sizes(graph, lambda spec: 2 * spec.elements * _is_cast(spec))
+
+
+def _is_cast(spec: TensorSpec) -> bool:
+    return spec.dtype is DType.FLOAT and spec.rank > 1
 
 
 def _cost_caveats(graph: Graph, lowered: Lowering) -> tuple[Caveat, ...]:

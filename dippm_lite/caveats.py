@@ -17,6 +17,7 @@ __all__ = [
     "OutOfRange",
     "UncalibratedInterval",
     "UnknownOps",
+    "UnmeasuredDevice",
     "UnresolvedShapes",
 ]
 
@@ -114,6 +115,14 @@ class UncalibratedInterval(Caveat):
     """The interval comes from kernel-level errors and was not checked on whole models."""
 
     targets: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UnmeasuredDevice(Caveat):
+    """No kernel was measured on this kind of GPU: times are scaled from ``measured`` ones."""
+
+    device: str
+    measured: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from dippm_lite.devices import MigProfile
+from dippm_lite.devices import COMPUTE_SLICES, MigProfile
 
 __all__ = [
-    "COMPUTE_SLICES",
     "DEFAULT_MARGIN",
     "PAPER_BOUNDS_MB",
     "MigOption",
@@ -21,9 +20,6 @@ __all__ = [
     "paper_profile",
     "smallest_fit",
 ]
-
-COMPUTE_SLICES = 7
-"""Compute slices of a card in MIG mode."""
 
 DEFAULT_MARGIN = 0.02
 """Share of an instance's memory that is left free: drivers disagree by 1 % on what a profile holds,

@@ -18,6 +18,7 @@ import dippm_lite
 from benchmarks.neusight import NEUSIGHT_MEAN_APE_PERCENT, mean_ape_percent, rows
 from dippm_lite import InputError, Prediction, Predictor
 from dippm_lite.devices import DEVICES
+from dippm_lite.report import FORMATS
 
 NETWORKS = Path(__file__).parent / "data" / "networks"
 RESNET = NETWORKS / "resnet50.torchscript18.onnx"
@@ -189,7 +190,31 @@ def test_an_unknown_operator_is_named_and_widens_the_interval() -> None:
 
 def test_classical_machine_learning_is_said_not_to_run_on_a_gpu() -> None:
     p = dippm_lite.predict(_tiny("Normalizer", "ai.onnx.ml"))
-    assert "NothingOnGpu" in {caveat.code for caveat in p.caveats}
+    assert [caveat.code for caveat in p.caveats] == ["NothingOnGpu"]
+    assert p.latency_ms.high == p.energy_j.high == p.memory_mib.high == 0
+    assert p.mig.profile is None and p.mig.alternatives == ()
+    assert "nothing in this model runs on a GPU" in FORMATS["text"]([p], 5)
+
+
+def test_a_gpu_that_was_never_measured_is_said_and_widens_the_interval() -> None:
+    known, unknown = (_predict(RESNET.name, 64, device=device) for device in ("a100", "rtx4090"))
+    assert "UnmeasuredDevice" in {caveat.code for caveat in unknown.caveats}
+    assert "UnmeasuredDevice" not in {caveat.code for caveat in known.caveats}
+    width = [p.latency_ms.high / p.latency_ms.low for p in (known, unknown)]
+    assert width[1] > 3 * width[0]
+
+
+def test_an_instance_is_charged_its_share_of_the_cards_standing_power() -> None:
+    """A launch-bound model draws little beyond standing power: a seventh of the card, about."""
+    card = _predict(RESNET.name, 1, device="a100-40gb")
+    slice_ = _predict(RESNET.name, 1, device="a100-40gb:1g.5gb")
+    assert slice_.energy_j.value < 0.5 * card.energy_j.value
+
+
+def test_autocast_keeps_a_second_copy_of_the_weights() -> None:
+    plain, cast = (_predict("vgg16.torchscript17.onnx", 1, precision=p) for p in ("fp32", "amp"))
+    copies_mib = 2 * plain.static.params / 2**20
+    assert cast.memory_mib.value - plain.memory_mib.value == pytest.approx(copies_mib, rel=0.15)
 
 
 @pytest.mark.parametrize(

@@ -136,6 +136,7 @@ def test_nothing_fits_is_said_and_not_dressed_up() -> None:
         caveats.OutOfRange(0.25, ("m",)),
         caveats.UncalibratedInterval(("latency_ms",)),
         caveats.UnknownOps((("X", 1),)),
+        caveats.UnmeasuredDevice("t4", ("a100-pcie-40gb",)),
         caveats.UnresolvedShapes(2, ("t",)),
     ],
     ids=lambda caveat: caveat.code,

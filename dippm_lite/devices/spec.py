@@ -7,7 +7,10 @@ from dataclasses import dataclass, replace
 
 from dippm_lite.execution import MathMode
 
-__all__ = ["MEMORY_SLICES", "DeviceSpec", "MigProfile"]
+__all__ = ["COMPUTE_SLICES", "MEMORY_SLICES", "DeviceSpec", "MigProfile"]
+
+COMPUTE_SLICES = 7
+"""Compute slices of a card in MIG mode."""
 
 MEMORY_SLICES = 8
 """Memory slices of a card in MIG mode; one of them can only be used with its neighbour."""
@@ -56,6 +59,8 @@ class DeviceSpec:
         sources: where the numbers come from.
         reserved_mib: share of ``memory_mib`` that the driver keeps, ECC included: no process can
             allocate it. 0 for an instance, whose ``memory_mib`` is already the usable part.
+        card_share: part of the card's standing power that is charged to the workload: 1 for a
+            whole card, compute slices out of 7 for an instance.
 
     Raises:
         ValueError: a size, rate or power that isn't positive.
@@ -75,6 +80,7 @@ class DeviceSpec:
     mig_profiles: tuple[MigProfile, ...]
     sources: tuple[str, ...]
     reserved_mib: int = 0
+    card_share: float = 1.0
 
     def __post_init__(self) -> None:
         positive = (
@@ -109,4 +115,5 @@ class DeviceSpec:
             l2_bytes=int(self.l2_bytes * memory),
             mig_profiles=(),
             reserved_mib=0,
+            card_share=profile.compute_slices / COMPUTE_SLICES,
         )

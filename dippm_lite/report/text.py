@@ -68,6 +68,9 @@ def _kernel_table(prediction: Prediction, top: int) -> list[str]:
 def _one(prediction: Prediction, top: int) -> str:
     p = prediction
     static = p.static
+    if not static.kernels:
+        ops = ", ".join(f"{name} {count}" for name, count in static.ops.items())
+        return f"{p.model}\n  nothing in this model runs on a GPU: {static.nodes} nodes ({ops})"
     per_sample = p.energy_j.value / p.batch_size
     throughput = f"{format_significant(p.throughput_per_s)} samples/s"
     lines = [

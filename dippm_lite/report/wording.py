@@ -70,6 +70,10 @@ _TEXT: dict[type[c.Caveat], Callable[..., str]] = {
         f"the intervals of {', '.join(x.targets)} rest on kernel errors and cited anchors, not on "
         "measured whole models"
     ),
+    c.UnmeasuredDevice: lambda x: (
+        f"no kernel was measured on {x.device}: times are scaled from {', '.join(x.measured)} by "
+        "the data sheets and may be off by a factor of two"
+    ),
     c.FileNote: lambda x: x.text,
 }
 
