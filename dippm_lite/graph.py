@@ -15,6 +15,7 @@ from functools import cached_property
 
 __all__ = [
     "ABSENT",
+    "TRACED_BIAS",
     "AttributeValue",
     "DType",
     "Graph",
@@ -26,6 +27,10 @@ __all__ = [
 
 ABSENT = -1
 """Index of an optional input or output that the model leaves out."""
+
+TRACED_BIAS = "traced_bias"
+"""Attribute of ours, 1 on a convolution that has a bias in PyTorch and none in the file: the dynamo
+exporter drops a bias of zeros, as an untrained network has, and leaves the call in the metadata."""
 
 MAX_CONSTANT_ELEMENTS = 64
 """Longest constant that a value carries: enough for axes, pads, shapes and pattern scalars."""

@@ -113,19 +113,24 @@ NETWORKS = {
     "transformer": lambda: Transformer(fused=True),
     "transformer by hand": lambda: Transformer(fused=False),
     "vgg": Vgg,
+    "untrained vgg": Vgg,
     "resnet": ResNet,
 }
 BATCH = 2
 
 
 def network(name: str) -> tuple[nn.Module, torch.Tensor]:
-    """A network in eval mode with random parameters and statistics, and an input of two images."""
+    """A network in eval mode with random parameters and statistics, and an input of two images. An
+    untrained one has biases of zeros, as model libraries initialise them."""
     torch.manual_seed(0)
     model = NETWORKS[name]().eval()
     with torch.no_grad():
         for tensor in (*model.parameters(), *model.buffers()):
             if tensor.is_floating_point():
                 tensor.copy_(torch.rand_like(tensor) + 0.1)
+        for label, parameter in model.named_parameters():
+            if name.startswith("untrained") and label.endswith("bias"):
+                parameter.zero_()
     return model, torch.rand(BATCH, 3, 32, 32)
 
 

@@ -132,3 +132,18 @@ def test_a_record_says_how_its_network_is_made():
     assert record.inputs == [["image", [3, size, size], "float32"]]
     assert record.nodes == len(model.graph.node)
     assert json.loads(json.dumps(record.arguments)) == record.arguments
+
+
+def test_a_model_whose_shapes_contradict_each_other_is_no_record(monkeypatch):
+    from dippm_lite.errors import InputError
+    from training.corpus import build as building
+
+    def broken(network, *, exporter, opset):
+        model, parameters = export_network(network, exporter=exporter, opset=opset)
+        model.graph.input[0].type.tensor_type.shape.dim[1].dim_value = 7
+        return model, parameters
+
+    export_network = building.export_network
+    monkeypatch.setattr(building, "export_network", broken)
+    with pytest.raises(InputError):
+        make_record("plain/unet", "torchscript", 17)

@@ -136,18 +136,21 @@ def conv_step(index: GraphIndex, i: int, bias: int | None = None) -> Step:
 
 
 def bias_step(index: GraphIndex, conv: Step, bias: int) -> Step:
-    """The bias as a kernel of its own: ATen adds it after ``cudnn_convolution``."""
+    """The bias as a kernel of its own: ATen adds it after ``cudnn_convolution``. ``bias`` is ABSENT
+    where the file lacks it."""
     result = conv.outputs[0]
-    elements = prod(index.shape(result) or ())
+    shape = index.shape(result) or ()
+    elements = prod(shape)
     return Step(
         KernelKind.ELEMENTWISE,
         "add",
         conv.nodes,
-        (result, bias),
+        (result,) if bias == ABSENT else (result, bias),
         (result,),
         ElementDims(elements, 2),
         flops_other=elements,
         repeat=conv.repeat,
+        extra_weights=shape[1] if bias == ABSENT and len(shape) > 1 else 0,
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from math import prod
 
 from dippm_lite.execution import Runtime
-from dippm_lite.graph import ABSENT
+from dippm_lite.graph import ABSENT, TRACED_BIAS
 from dippm_lite.kernels import ElementDims, KernelKind, RecurrentDims
 from dippm_lite.lowering.convolutions import batch_norm_step, bias_step, conv_step
 from dippm_lite.lowering.folded import had_batch_norm
@@ -26,6 +26,7 @@ from dippm_lite.op_costs import (
     OpRule,
     UnknownShapeError,
     find_rule,
+    integer,
     node_macs,
     other_flops,
     shape_of,
@@ -88,7 +89,8 @@ def convolution_steps(
         channels = (index.shape(out) or (0, 0))[1]
         return conv, batch_norm_step(index, (i,), out, out, channels, conv.repeat)
     conv = conv_step(index, i)
-    if bias == ABSENT or is_depthwise_step(conv) or not conv.outputs:
+    traced = integer(index.node(i), TRACED_BIAS, 0) != 0  # dropped by the exporter: all zeros
+    if (bias == ABSENT and not traced) or is_depthwise_step(conv) or not conv.outputs:
         return (conv,)
     conv = conv_step(index, i, ABSENT)
     return conv, bias_step(index, conv, bias)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterable
 from itertools import islice
 
+from dippm_lite.graph import TRACED_BIAS
 from dippm_lite.onnx_reader.decode_tensor import decode_sparse_tensor, decode_tensor
 from dippm_lite.onnx_reader.decode_type import decode_value_info
 from dippm_lite.onnx_reader.decoding import Decoder, normal_domain
@@ -104,9 +106,26 @@ def decode_node(decoder: Decoder, span: Span, depth: int) -> NodeDef:
             domain = normal_domain(text(a, b))
         elif tag == 66:
             overload = text(a, b)
+        elif tag == 74 and _drops_bias(op_type, inputs) and _traces_bias(decoder, a, b):
+            attributes.append(AttributeDef(TRACED_BIAS, _INT, 1))
     return NodeDef(
         op_type, domain, name, overload, tuple(inputs), tuple(outputs), tuple(attributes)
     )
+
+
+_CALL_WITH_BIAS = re.compile(rb"aten\.conv\w{0,16}\.\w{1,16}\]\(args = \(%\w{1,256}, %\w{1,256}, %")
+
+
+def _drops_bias(op_type: str, inputs: list[str]) -> bool:
+    return op_type in ("Conv", "ConvTranspose") and len(inputs) == 2
+
+
+def _traces_bias(decoder: Decoder, start: int, end: int) -> bool:
+    """True for the metadata of a call of a convolution whose third argument is a tensor."""
+    if end - start > MAX_STRING_ATTRIBUTE:
+        return False
+    entry = bytes(decoder.buffer[start:end])
+    return b"pkg.torch.onnx.fx_node" in entry and _CALL_WITH_BIAS.search(entry) is not None
 
 
 def decode_attribute(decoder: Decoder, span: Span, depth: int) -> AttributeDef:
