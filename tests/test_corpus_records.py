@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from training.corpus import records
-from training.corpus.build import build, failures, make_record, pack, rebuild
+from training.corpus.build import build, failures, make_record, pack, rebuild, unpack
 from training.corpus.counts import record_counts
 from training.corpus.records import Corpus, Record, write_shards
 
@@ -104,6 +104,16 @@ def test_packed_records_count_rebuild_and_notice_a_change(work, tmp_path):
     ]
     write_shards(tmp_path, changed)
     assert rebuild(Corpus(tmp_path), 3) == (("plain/lstm", "its metadata differ"),)
+
+
+def test_a_build_goes_on_from_packed_records(work, tmp_path, capfd):
+    pack(work, tmp_path / "records")
+    unpack(Corpus(tmp_path / "records"), tmp_path / "work")
+    build(["random/cells-0", "random/mixed-0", "plain/lstm"], tmp_path / "work")
+    assert "3 of 3 networks are built already" in capfd.readouterr().err
+    assert pack(tmp_path / "work", tmp_path / "again") == 3
+    first, again = (Corpus(tmp_path / folder) for folder in ("records", "again"))
+    assert list(first.models()) == list(again.models())
 
 
 def test_networks_of_one_computation_become_one_record_with_aliases(work, tmp_path):

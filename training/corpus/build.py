@@ -21,12 +21,13 @@ from types import FrameType
 
 import onnx
 
+from dippm_lite.onnx_reader import read_graph
 from training.corpus.canonical import canonicalise, fingerprint, shape_free_fingerprint
-from training.corpus.catalog import export_network, find_network
+from training.corpus.catalog import EXAMPLE_BATCH, export_network, find_network
 from training.corpus.records import Corpus, Record, write_shards
 from training.corpus.workers import Died, run_tasks
 
-__all__ = ["build", "failures", "make_record", "pack", "rebuild"]
+__all__ = ["build", "failures", "make_record", "pack", "rebuild", "unpack"]
 
 EXPORTERS = (("torchscript", 17), ("dynamo", 18))
 """What is tried in turn, with its opset. TorchScript takes seconds at most, dynamo ten times
@@ -43,6 +44,7 @@ def make_record(name: str, exporter: str, opset: int) -> tuple[Record, onnx.Mode
 
     Raises:
         KeyError: no such network.
+        InputError: the exporter wrote a model whose shapes contradict each other.
         whatever torch raises where it can't be built or exported.
     """
     import torch
@@ -50,6 +52,7 @@ def make_record(name: str, exporter: str, opset: int) -> tuple[Record, onnx.Mode
     network = find_network(name)
     model, parameters = export_network(network, exporter=exporter, opset=opset)
     canonicalise(model)
+    read_graph(model.SerializeToString(), batch_size=EXAMPLE_BATCH if network.batch else None)
     record = Record(
         name=network.name,
         family=network.family,
@@ -211,6 +214,19 @@ def pack(work: Path, folder: Path) -> int:
     lines = (json.dumps({"name": name, "reason": reason}) for name, reason in failures(work))
     (folder / "failures.jsonl").write_text("".join(f"{line}\n" for line in lines))
     return len(ordered)
+
+
+def unpack(corpus: Corpus, work: Path) -> None:
+    """The inverse of :func:`pack`: ``work`` as if what the corpus holds had just been built there,
+    so that a build goes on from records where its folder is gone."""
+    (work / "models").mkdir(parents=True, exist_ok=True)
+    for record, content in corpus.models():
+        for name in (record.name, *record.aliases):
+            if not _is_done(work, name):
+                identifier = _identifier(name)
+                (work / "models" / f"{identifier}.onnx").write_bytes(content)
+                entry = asdict(replace(record, name=name, aliases=()))
+                _write(work / "models" / f"{identifier}.json", entry)
 
 
 def _with_models(entries: Iterable[tuple[Record, Path]]) -> Iterator[tuple[Record, bytes]]:

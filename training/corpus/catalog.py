@@ -21,7 +21,7 @@ from training.corpus.text_networks import step_network, text_network
 from training.corpus.varied_networks import varied_network
 from training.corpus.weightless import export
 
-__all__ = ["export_network", "find_network"]
+__all__ = ["EXAMPLE_BATCH", "export_network", "find_network"]
 
 EXAMPLE_BATCH = 2
 """Batch of the example inputs: exporters take 0 and 1 for constants."""

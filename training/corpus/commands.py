@@ -9,7 +9,7 @@ from typing import Any
 
 from training.corpus.card_command import add_card_parsers
 from training.corpus.label_command import add_label_parser
-from training.corpus.records import Corpus
+from training.corpus.records import INDEX, Corpus
 from training.datasets.match_command import add_match_parser
 
 __all__ = ["RECORDS", "add_parser"]
@@ -36,7 +36,9 @@ def add_parser(verbs: Any) -> None:
     build = commands.add_parser("build", help="export the networks of the plan, resumably")
     build.add_argument("--source", action="append", default=[], help="a part of the plan; repeat")
     build.add_argument("--work", type=Path, help="folder of what is built so far")
-    build.add_argument("--output", type=Path, help="pack the records into this folder at the end")
+    build.add_argument(
+        "--output", type=Path, help="go on from the records in this folder, and pack into it"
+    )
     build.add_argument("--sample", type=int, metavar="N", help="rebuild N records and compare them")
     build.add_argument("--retry", action="store_true", help="try again what failed before")
     build.add_argument("--workers", type=int, default=2)
@@ -67,7 +69,7 @@ def _export(options: argparse.Namespace) -> int:
 
 
 def _build(options: argparse.Namespace) -> int:
-    from training.corpus.build import build, pack, rebuild
+    from training.corpus.build import build, pack, rebuild, unpack
     from training.corpus.plan import plan
 
     if options.sample is not None:
@@ -80,6 +82,8 @@ def _build(options: argparse.Namespace) -> int:
         print("error: no folder to build in: give --work FOLDER", file=sys.stderr)
         return 2
     names = plan(tuple(options.source))
+    if options.output is not None and (options.output / INDEX).exists():
+        unpack(Corpus(options.output), options.work)
     build(names, options.work, workers=options.workers, retry=options.retry)
     if options.output is not None:
         print(f"{pack(options.work, options.output)} records in {options.output}")
