@@ -54,6 +54,17 @@ def test_the_costlier_branch_stands_for_an_open_choice_and_that_is_said() -> Non
     assert runs(read(swapped).graph) == {"MatMul": 1}
 
 
+def test_a_branch_that_contradicts_itself_gives_way_to_the_other() -> None:
+    """One branch is for other sizes than the ones bound, as for another sample rate: it can't be
+    the one that runs, though it would cost more."""
+    proto = zoo.branches(None)
+    x = proto.graph.input[0]
+    x.type.tensor_type.shape.dim[-1].dim_param = "width"
+    model = read(proto, dims={"width": 3})
+    assert runs(model.graph) == {"Neg": 1}
+    assert "MatMul" not in notes(model)
+
+
 @pytest.mark.parametrize(("condition", "op_type"), [(True, "MatMul"), (False, "Neg")])
 def test_a_known_condition_takes_its_branch_without_a_caveat(condition: bool, op_type: str) -> None:
     model = read(zoo.branches(condition))

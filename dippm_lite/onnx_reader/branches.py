@@ -36,7 +36,7 @@ def follow_if(walker: Walker, node: NodeDef, scope: Scope, repeat: int) -> None:
     results = walker.body(then_branch, scope, label, (), repeat)
     middle = draft.mark()
     others = walker.body(else_branch, scope, label, (), repeat)
-    if _work(draft.nodes[start.nodes : middle.nodes], draft.values) >= _work(
+    if _rank(draft.nodes[start.nodes : middle.nodes], draft.values) >= _rank(
         draft.nodes[middle.nodes :], draft.values
     ):
         draft.cut(middle)
@@ -46,6 +46,12 @@ def follow_if(walker: Walker, node: NodeDef, scope: Scope, repeat: int) -> None:
     draft.chosen_branches.append(label)
     draft.conditions.append(walker.find(scope, node.inputs[0]) if node.inputs else ABSENT)
     walker.bind_outputs(node, scope, results)
+
+
+def _rank(nodes: Sequence[DraftNode], values: Sequence[DraftValue]) -> tuple[bool, float]:
+    """A branch that contradicts its operators can't be the one that runs with these shapes: it
+    comes after any other, whatever it costs."""
+    return all(node.problem is None for node in nodes), _work(nodes, values)
 
 
 def _work(nodes: Iterable[DraftNode], values: Sequence[DraftValue]) -> float:
