@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -21,6 +21,7 @@ __all__ = [
     "Prediction",
     "StaticAnalysis",
     "plain",
+    "plain_caveats",
 ]
 
 SCHEMA = "dippm-lite/1"
@@ -175,7 +176,7 @@ class Prediction:
                 "paper_profile": self.mig.paper_profile,
                 "alternatives": [plain(row) for row in self.mig.alternatives],
             },
-            "caveats": [{"code": caveat.code, **plain(caveat)} for caveat in self.caveats],
+            "caveats": plain_caveats(self.caveats),
             "bundle_id": self.bundle_id,
             "static": plain(self.static),
             "launch_bound_share": self.launch_bound_share,
@@ -192,3 +193,8 @@ def plain(value: Any) -> Any:
     if isinstance(value, tuple | list):
         return [plain(item) for item in value]
     return value.value if hasattr(value, "value") else value
+
+
+def plain_caveats(caveats: Sequence[Caveat]) -> list[dict[str, Any]]:
+    """Caveats as JSON objects: the code, then the fields."""
+    return [{"code": caveat.code, **plain(caveat)} for caveat in caveats]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dippm_lite.analysis import Analysis
 from dippm_lite.kernels import Kernel
-from dippm_lite.prediction import SCHEMA, plain
+from dippm_lite.prediction import SCHEMA, plain, plain_caveats
+from dippm_lite.report.json import dump
 from dippm_lite.report.wording import caveat_text, table_cell
 from dippm_lite.units import format_bytes, format_count
 
@@ -48,13 +48,12 @@ def _to_dict(analysis: Analysis, top: int) -> dict[str, Any]:
         "opset": analysis.graph.opset,
         "static": plain(analysis.static),
         "kernels": _heaviest(analysis, top),
-        "caveats": [{"code": caveat.code, **plain(caveat)} for caveat in analysis.caveats],
+        "caveats": plain_caveats(analysis.caveats),
     }
 
 
 def _json(analyses: Sequence[Analysis], top: int) -> str:
-    payload = [_to_dict(analysis, top) for analysis in analyses]
-    return json.dumps(payload[0] if len(payload) == 1 else payload, indent=2, allow_nan=False)
+    return dump([_to_dict(analysis, top) for analysis in analyses])
 
 
 def _text(analyses: Sequence[Analysis], top: int) -> str:

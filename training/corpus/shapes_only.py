@@ -28,7 +28,6 @@ class ShapesOnly(TorchDispatchMode):
 
     To be used with :class:`TracedConvolution` inside it.
 
-
     Operators run in a thread of their own: torch's tracing is a state of the calling thread, in
     which even reading a shape is recorded. Not for use with gradients.
     """

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from dippm_lite.graph import DType
+from dippm_lite.onnx_reader.element_types import dtype_of
 from dippm_lite.onnx_reader.tensors import OpCall, ShapeRuleError, Tensor
 
 __all__ = [
@@ -46,9 +47,6 @@ Rule = Callable[[OpCall], Outputs]
 MAX_RANK = 256
 """Most dimensions of a tensor. ONNX sets no limit, numpy's is 64; without one, a file of a few
 bytes doubles a rank with each node."""
-
-_DTYPES_BY_CODE = tuple(DType)
-"""TensorProto.DataType numbers its types in the order in which DType lists them."""
 
 
 def given(call: OpCall, index: int) -> Tensor:
@@ -168,9 +166,10 @@ def quoted(text: str) -> str:
 
 def dtype_from_code(code: int) -> DType:
     """The element type that ``TensorProto.DataType`` gives the number ``code``."""
-    if 0 < code < len(_DTYPES_BY_CODE):
-        return _DTYPES_BY_CODE[code]
-    raise ShapeRuleError(f"{code} is no element type")
+    dtype = dtype_of(code)
+    if dtype is DType.UNDEFINED:
+        raise ShapeRuleError(f"{code} is no element type")
+    return dtype
 
 
 def dtype_attribute(call: OpCall, name: str, default: DType) -> DType:
